@@ -1,0 +1,58 @@
+//! Errors that name the operation and the path, and keep their kind and their cause.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What failed, where, and why. It lies inside an [`io::Error`] of the same kind; the disk's own error, with its
+/// `raw_os_error`, is its `source()`.
+#[derive(Debug)]
+struct Failure {
+    operation: String,
+    path: PathBuf,
+    cause: io::Error,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.operation, self.path.display(), self.cause)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Wraps `cause`. A quota that is used up counts as a full disk, so that callers have one kind to ask for.
+pub(crate) fn failure(operation: impl Into<String>, path: &Path, cause: io::Error) -> io::Error {
+    let kind = match cause.kind() {
+        io::ErrorKind::QuotaExceeded => io::ErrorKind::StorageFull,
+        kind => kind,
+    };
+    io::Error::new(kind, Failure { operation: operation.into(), path: path.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_its_kind_its_cause_and_names_its_place() {
+        let full = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+        let error = failure("write 7 bytes at 4096 of", Path::new("db/3.wal"), full);
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().starts_with("write 7 bytes at 4096 of db/3.wal: "), "{error}");
+        let cause = error.get_ref().and_then(|failure| failure.source()).expect("a failure has a cause");
+        let cause = cause.downcast_ref::<io::Error>().expect("the cause is the disk's own error");
+        assert_eq!(cause.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    }
+
+    #[test]
+    fn a_used_up_quota_is_a_full_disk() {
+        let quota = io::Error::from_raw_os_error(rustix::io::Errno::DQUOT.raw_os_error());
+        assert_eq!(failure("sync", Path::new("x"), quota).kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,77 @@
+//! An exclusive lock on a file, against other processes and against this one.
+//!
+//! Invariant: a path is in the registry exactly while a [`Guard`] of it lives, or is being taken.
+//! Invariant: the registry is entered before the operating system's lock is taken, and left after that is released.
+
+use crate::fs::Lock;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What this process holds. Some systems' file locks belong to the process and would let it in twice.
+static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A held lock.
+#[derive(Debug)]
+pub(super) struct Guard {
+    // The fields are dropped in this order.
+    _file: File,
+    _registration: Registration,
+}
+
+impl Lock for Guard {}
+
+impl Guard {
+    /// Takes the lock, or fails with `WouldBlock`.
+    pub(super) fn take(path: &Path) -> io::Result<Guard> {
+        // Registered before the file is opened: closing a second handle would end a lock that belongs to the process.
+        let registration = Registration::enter(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Guard { _file: file, _registration: registration }),
+            Err(TryLockError::WouldBlock) => Err(held("by another process")),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Registration {
+    path: PathBuf,
+}
+
+impl Registration {
+    fn enter(path: &Path) -> io::Result<Registration> {
+        let path = canonical(path)?;
+        if HELD.lock().insert(path.clone()) {
+            Ok(Registration { path })
+        } else {
+            Err(held("in this process"))
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        HELD.lock().remove(&self.path);
+    }
+}
+
+/// One name for one file, also before it exists: its directory's true path, and its own name there.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    if let Ok(path) = path.canonicalize() {
+        return Ok(path);
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let dir = match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    };
+    Ok(dir.canonicalize()?.join(name))
+}
+
+fn held(by: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, format!("it is held {by}"))
+}

@@ -1,0 +1,3 @@
+//! What every disk must do, and what only the simulated one can.
+
+mod contract;
