@@ -1,0 +1,236 @@
+//! Reads keys back, strictly.
+//!
+//! Invariant: a key that decodes is exactly what encoding its values gives.
+//! Never panics and never allocates by what the bytes say: a text is at most as long as its escaped form.
+
+use std::ops::Range;
+
+use crate::text::{Escaped, TextError};
+use crate::{KeyColumn, KeyError, KeyLayout, Type, Value, fixed, text};
+
+/// Reads the columns of a key in order.
+///
+/// ```
+/// use nyala_encoded_key::{KeyDecoder, KeyError, KeyLayout, Type, Value};
+/// let layout = KeyLayout::new(vec![Type::Bool.into(), Type::U16.into()])?;
+/// let mut scratch = Vec::new();
+///
+/// let mut decoder = KeyDecoder::new(&layout, &[1, 0x12, 0x34, 0xff]);
+/// assert_eq!(decoder.next_column(&mut scratch)?, Value::Bool(true));
+/// assert_eq!(decoder.skip_column()?, 1..3);
+/// assert_eq!(decoder.finish(), Err(KeyError::Trailing { at: 3, left: 1 }));
+/// # Ok::<(), KeyError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KeyDecoder<'a> {
+    layout: &'a KeyLayout,
+    key: &'a [u8],
+    at: usize,
+    column: usize,
+}
+
+impl<'a> KeyDecoder<'a> {
+    /// A decoder at the first column of `key`.
+    #[must_use]
+    #[inline]
+    pub fn new(layout: &'a KeyLayout, key: &'a [u8]) -> KeyDecoder<'a> {
+        KeyDecoder { layout, key, at: 0, column: 0 }
+    }
+
+    /// The next column. It is borrowed from the key, or, if it had to be unescaped, from `scratch`, which is overwritten.
+    ///
+    /// # Errors
+    /// [`KeyError::Malformed`] or [`KeyError::NonCanonical`] if the bytes are none that a builder writes, and
+    /// [`KeyError::MissingColumn`] after the last column. The decoder then stays where it is.
+    #[inline]
+    pub fn next_column<'s>(&mut self, scratch: &'s mut Vec<u8>) -> Result<Value<'s>, KeyError>
+    where
+        'a: 's,
+    {
+        let (raw, end) = raw_column(self.layout, self.key, self.column, self.at)?;
+        let value = raw.value(self.column, self.at, scratch)?;
+        self.pass(end);
+        Ok(value)
+    }
+
+    /// Passes over the next column and tells where in the key it lies, the end of an escaped text included. Checks only
+    /// what it takes to find its end.
+    ///
+    /// # Errors
+    /// [`KeyError::Malformed`], [`KeyError::NonCanonical`], [`KeyError::MissingColumn`].
+    #[inline]
+    pub fn skip_column(&mut self) -> Result<Range<usize>, KeyError> {
+        let start = self.at;
+        let (_, end) = raw_column(self.layout, self.key, self.column, self.at)?;
+        self.pass(end);
+        Ok(start..end)
+    }
+
+    /// Checks that all columns were read and that nothing is left.
+    ///
+    /// # Errors
+    /// [`KeyError::MissingColumn`], [`KeyError::Trailing`].
+    #[inline]
+    pub fn finish(self) -> Result<(), KeyError> {
+        let columns = self.layout.columns().len();
+        if self.column < columns {
+            return Err(KeyError::MissingColumn { column: self.column, columns });
+        }
+        match self.key.len() - self.at {
+            0 => Ok(()),
+            left => Err(KeyError::Trailing { at: self.at, left }),
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, end: usize) {
+        self.at = end;
+        self.column += 1;
+    }
+}
+
+/// Column `column`, which starts at byte `at`, as it lies in the key, and where it ends.
+#[inline]
+fn raw_column<'k>(
+    layout: &KeyLayout,
+    key: &'k [u8],
+    column: usize,
+    at: usize,
+) -> Result<(Raw<'k>, usize), KeyError> {
+    let columns = layout.columns();
+    let Some(&spec) = columns.get(column) else {
+        return Err(KeyError::MissingColumn { column, columns: columns.len() });
+    };
+    let rest = &key[at..];
+    if let Some(width) = spec.ty.fixed_width() {
+        return match rest.get(..width) {
+            Some(bytes) => Ok((Raw::Fixed(spec, bytes), at + width)),
+            None => {
+                Err(KeyError::Malformed { column, at: key.len(), what: "the key ends within the column" })
+            }
+        };
+    }
+    if !layout.is_escaped(column) {
+        return Ok((Raw::Plain(spec.ty, rest), key.len()));
+    }
+    match text::split(rest, spec.descending) {
+        Ok(escaped) => Ok((Raw::Escaped(spec, escaped), at + escaped.bytes.len() + text::END_BYTES)),
+        Err(TextError::NoEnd) => {
+            Err(KeyError::Malformed { column, at: key.len(), what: "the key ends within a text" })
+        }
+        Err(TextError::BadEscape { at: within }) => {
+            Err(KeyError::NonCanonical { column, at: at + within, what: "an escape that stands for nothing" })
+        }
+    }
+}
+
+/// Where column `index` starts.
+#[inline]
+fn column_start(layout: &KeyLayout, key: &[u8], index: usize) -> Result<usize, KeyError> {
+    let mut at = 0;
+    for column in 0..index {
+        at = raw_column(layout, key, column, at)?.1;
+    }
+    Ok(at)
+}
+
+/// A column as it lies in the key.
+#[derive(Clone, Copy)]
+enum Raw<'a> {
+    Fixed(KeyColumn, &'a [u8]),
+    Plain(Type, &'a [u8]),
+    Escaped(KeyColumn, Escaped<'a>),
+}
+
+impl<'a> Raw<'a> {
+    /// The value, if it can be lent from the key: `None` if it must be unescaped.
+    #[inline]
+    fn borrowed(self, column: usize, at: usize) -> Result<Option<Value<'a>>, KeyError> {
+        match self {
+            Raw::Fixed(spec, bytes) => fixed::decode(spec.ty, spec.descending, bytes)
+                .map(Some)
+                .map_err(|error| KeyError::NonCanonical { column, at, what: error.0 }),
+            Raw::Plain(ty, bytes) => text_value(ty, bytes, column, at).map(Some),
+            Raw::Escaped(KeyColumn { ty, descending: false }, Escaped { bytes, escapes: 0 }) => {
+                text_value(ty, bytes, column, at).map(Some)
+            }
+            Raw::Escaped(..) => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn value<'s>(self, column: usize, at: usize, scratch: &'s mut Vec<u8>) -> Result<Value<'s>, KeyError>
+    where
+        'a: 's,
+    {
+        if let Raw::Escaped(spec, escaped) = self
+            && (spec.descending || escaped.escapes > 0)
+        {
+            text::unescape(escaped, spec.descending, scratch);
+            return text_value(spec.ty, scratch, column, at);
+        }
+        let value = self.borrowed(column, at)?;
+        Ok(value.expect("all but texts to unescape can be lent"))
+    }
+}
+
+#[inline]
+fn text_value(ty: Type, bytes: &[u8], column: usize, at: usize) -> Result<Value<'_>, KeyError> {
+    if ty == Type::Binary {
+        return Ok(Value::Binary(bytes));
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Value::String(text)),
+        Err(_) => Err(KeyError::Malformed { column, at, what: "a string that is not UTF-8" }),
+    }
+}
+
+/// Reads column `index` of `key`, borrowed from the key whenever it needs no unescaping, and otherwise from `scratch`, which
+/// is overwritten. Of the columns before it, checks only what it takes to find their ends; those after it are not looked at.
+///
+/// # Errors
+/// As [`KeyDecoder::next_column`]; [`KeyError::MissingColumn`] if there is no such column.
+///
+/// ```
+/// use nyala_encoded_key::{KeyError, KeyLayout, Type, Value, decode_column};
+/// let layout = KeyLayout::new(vec![Type::String.into(), Type::U8.into()])?;
+/// let mut scratch = Vec::new();
+/// assert_eq!(decode_column(&layout, b"a\0\x01b\0\0\x07", 0, &mut scratch)?, Value::String("a\0b"));
+/// assert_eq!(decode_column(&layout, b"a\0\x01b\0\0\x07", 1, &mut scratch)?, Value::UInt(7));
+/// # Ok::<(), KeyError>(())
+/// ```
+#[inline]
+pub fn decode_column<'a>(
+    layout: &KeyLayout,
+    key: &'a [u8],
+    index: usize,
+    scratch: &'a mut Vec<u8>,
+) -> Result<Value<'a>, KeyError> {
+    let at = column_start(layout, key, index)?;
+    let (raw, _) = raw_column(layout, key, index, at)?;
+    raw.value(index, at, scratch)
+}
+
+/// Reads column `index` of `key` if it can be borrowed from the key. `None` means that it must be unescaped, which
+/// [`decode_column`] does: a text in a descending column, or one with NUL bytes that is not the key's last column.
+///
+/// # Errors
+/// As [`decode_column`].
+///
+/// ```
+/// use nyala_encoded_key::{KeyError, KeyLayout, Type, Value, borrow_column};
+/// let layout = KeyLayout::new(vec![Type::String.into(), Type::U8.into()])?;
+/// assert_eq!(borrow_column(&layout, b"ab\0\0\x07", 0)?, Some(Value::String("ab")));
+/// assert_eq!(borrow_column(&layout, b"a\0\x01b\0\0\x07", 0)?, None);
+/// # Ok::<(), KeyError>(())
+/// ```
+#[inline]
+pub fn borrow_column<'a>(
+    layout: &KeyLayout,
+    key: &'a [u8],
+    index: usize,
+) -> Result<Option<Value<'a>>, KeyError> {
+    let at = column_start(layout, key, index)?;
+    let (raw, _) = raw_column(layout, key, index, at)?;
+    raw.borrowed(index, at)
+}
