@@ -1,0 +1,100 @@
+//! One slice of a compaction: a range of keys, merged from all the inputs into files of its own.
+//!
+//! Has its own cursors, buffers, writer and hook, and shares nothing that is written to with other slices.
+
+use codec::Location;
+use sstable::{Caching, Direction};
+
+use crate::cursor::{CursorOptions, RunCursor};
+use crate::entry::Entry;
+use crate::error::{BoxError, Error, Result};
+use crate::merge::Merge;
+use crate::merger::{KeyValueMerger, MergeCounts, Merged, Relocate};
+use crate::writer::{RunWriter, WrittenFile};
+
+use super::Shared;
+use super::split::Range;
+
+/// What a slice gave.
+#[derive(Debug)]
+pub(super) struct SliceOutcome {
+    pub(super) files: Vec<WrittenFile>,
+    pub(super) counts: MergeCounts,
+}
+
+/// Every how many keys a slice looks whether it shall go on.
+const KEYS_BETWEEN_CHECKS: u32 = 256;
+
+/// Merges the keys of `range`. Leaves no file behind if it fails.
+pub(super) fn run(shared: &Shared<'_>, index: usize, range: &Range) -> Result<SliceOutcome> {
+    let compaction = shared.compaction;
+    shared.check_cancelled()?;
+    let mut relocate: Box<dyn Relocate> = match compaction.moving.is_empty() {
+        true => Box::new(NothingMoves),
+        false => (shared.relocate)(index),
+    };
+    let mut merger = KeyValueMerger::new(&compaction.retention, compaction.base, &compaction.moving);
+    let mut writer = RunWriter::new(shared.output, &compaction.options.run);
+    let merged = merge_range(shared, range, &mut merger, relocate.as_mut(), &mut writer);
+    // Rows first: an index file that is there in full never points to rows that are not.
+    let merged = merged.and_then(|()| relocate.finish().map_err(|error| Error::Relocate(error.into())));
+    match merged {
+        Ok(()) => Ok(SliceOutcome { files: writer.finish()?, counts: merger.into_counts() }),
+        Err(error) => {
+            writer.abandon();
+            Err(error)
+        }
+    }
+}
+
+fn merge_range(
+    shared: &Shared<'_>,
+    range: &Range,
+    merger: &mut KeyValueMerger<'_>,
+    relocate: &mut dyn Relocate,
+    writer: &mut RunWriter<'_>,
+) -> Result<()> {
+    let compaction = shared.compaction;
+    // What a compaction reads is about to go: the cache is for those who read.
+    let reading =
+        CursorOptions { readahead_bytes: compaction.options.readahead_bytes, caching: Caching::Leave };
+    let cursors = compaction
+        .inputs
+        .iter()
+        .map(|run| run.cursor_with(Direction::Forward, &range.bounds(), reading))
+        .collect::<Result<Vec<RunCursor>>>()?;
+    let mut merge = Merge::new(cursors, Direction::Forward);
+    let mut until_check = KEYS_BETWEEN_CHECKS;
+    while let Some(key) = merge.key() {
+        let lists = merge.group().iter().map(|&source| {
+            let cursor = merge.source(source);
+            (cursor.file(), cursor.value())
+        });
+        match merger.merge(key, lists, relocate)? {
+            Merged::Pass(entry) => writer.add_encoded(key, merge.source(merge.group()[0]).value(), entry)?,
+            Merged::List(entries) => writer.add(key, None, entries)?,
+            Merged::Nothing => {}
+        }
+        merge.advance()?;
+        until_check -= 1;
+        if until_check == 0 {
+            shared.check_cancelled()?;
+            until_check = KEYS_BETWEEN_CHECKS;
+        }
+    }
+    // A source that cannot go on has no key either; its error comes again when it is asked.
+    merge.advance()
+}
+
+/// The hook of a compaction that moves no rows.
+struct NothingMoves;
+
+impl Relocate for NothingMoves {
+    fn relocate(&mut self, _key: &[u8], _entry: Entry, from: Location) -> Result<Location, BoxError> {
+        unreachable!("no rowset is being moved, not that of {from} either")
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
