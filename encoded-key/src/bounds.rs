@@ -94,7 +94,7 @@ impl KeyRange {
     {
         let mut bytes = Vec::new();
         let column = put_columns(layout, values, &mut bytes)?;
-        put_text_open(layout, column, text, &mut bytes)?;
+        put_text_open(layout, column, &text, &mut bytes)?;
         let all_with_it = Tuple { bytes, complete: false };
         Ok(KeyRange::between(all_with_it.clone().cut_before(), all_with_it.cut_after()))
     }

@@ -58,7 +58,7 @@ impl<'a> KeyBuilder<'a> {
     /// [`KeyError::TooManyColumns`], [`KeyError::TooLong`].
     #[inline]
     pub fn push(&mut self, value: Value<'_>) -> Result<(), KeyError> {
-        put_column(self.layout, self.column, value, self.start, self.out)?;
+        put_column(self.layout, self.column, &value, self.start, self.out)?;
         self.column += 1;
         Ok(())
     }
@@ -106,7 +106,7 @@ where
     let start = out.len();
     let mut column = 0;
     for value in values {
-        put_column(layout, column, *value.borrow(), start, out)?;
+        put_column(layout, column, value.borrow(), start, out)?;
         column += 1;
     }
     Ok(column)
@@ -117,7 +117,7 @@ where
 fn put_column<S: Sink>(
     layout: &KeyLayout,
     column: usize,
-    value: Value<'_>,
+    value: &Value<'_>,
     start: usize,
     out: &mut S,
 ) -> Result<(), KeyError> {
@@ -150,7 +150,7 @@ fn put_column<S: Sink>(
 pub(crate) fn put_text_open(
     layout: &KeyLayout,
     column: usize,
-    value: Value<'_>,
+    value: &Value<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), KeyError> {
     let columns = layout.columns();
@@ -176,14 +176,13 @@ pub(crate) fn put_text_open(
 /// Gives the bytes of `value` to `put`, unless they are already too long before anything is copied.
 #[inline]
 fn put_text(
-    value: Value<'_>,
+    value: &Value<'_>,
     ty: crate::Type,
     column: usize,
     before: usize,
     put: impl FnOnce(&[u8]),
 ) -> Result<(), KeyError> {
-    let value = value.fit(ty).map_err(|misfit| KeyError::misfit(column, misfit))?;
-    let text = value.text().expect("a value that fits a text column is a text");
+    let text = value.text(ty).map_err(|misfit| KeyError::misfit(column, misfit))?;
     let bytes = before.saturating_add(text.len());
     if bytes > KEY_BYTES_MAX {
         return Err(KeyError::TooLong { bytes });

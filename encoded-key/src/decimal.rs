@@ -57,6 +57,13 @@ impl Decimal {
         power_of_ten(precision).is_none_or(|limit| self.unscaled.unsigned_abs() < limit.unsigned_abs())
     }
 
+    /// The same number with `scale` digits after the point, if it can be and has no more than `precision` digits then.
+    #[inline]
+    pub(crate) fn fitted(self, precision: u8, scale: u8) -> Option<Decimal> {
+        let value = if self.scale == scale { self } else { self.rescaled(scale)? };
+        value.fits_precision(precision).then_some(value)
+    }
+
     /// Without zeros at the end of the fraction: one form for each number.
     fn reduced(mut self) -> Decimal {
         if self.unscaled == 0 {

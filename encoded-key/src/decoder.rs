@@ -47,10 +47,12 @@ impl<'a> KeyDecoder<'a> {
     where
         'a: 's,
     {
-        let (raw, end) = raw_column(self.layout, self.key, self.column, self.at)?;
-        let value = raw.value(self.column, self.at, scratch)?;
-        self.pass(end);
-        Ok(value)
+        let raw = Raw::find(self.layout, self.key, self.column, self.at)?;
+        let value = raw.value(self.column, self.at, scratch);
+        if value.is_ok() {
+            self.pass(raw.end);
+        }
+        value
     }
 
     /// Passes over the next column and tells where in the key it lies, the end of an escaped text included. Checks only
@@ -61,9 +63,9 @@ impl<'a> KeyDecoder<'a> {
     #[inline]
     pub fn skip_column(&mut self) -> Result<Range<usize>, KeyError> {
         let start = self.at;
-        let (_, end) = raw_column(self.layout, self.key, self.column, self.at)?;
-        self.pass(end);
-        Ok(start..end)
+        let raw = Raw::find(self.layout, self.key, self.column, start)?;
+        self.pass(raw.end);
+        Ok(start..raw.end)
     }
 
     /// Checks that all columns were read and that nothing is left.
@@ -89,100 +91,97 @@ impl<'a> KeyDecoder<'a> {
     }
 }
 
-/// Column `column`, which starts at byte `at`, as it lies in the key, and where it ends.
-#[inline]
-fn raw_column<'k>(
-    layout: &KeyLayout,
-    key: &'k [u8],
-    column: usize,
-    at: usize,
-) -> Result<(Raw<'k>, usize), KeyError> {
-    let columns = layout.columns();
-    let Some(&spec) = columns.get(column) else {
-        return Err(KeyError::MissingColumn { column, columns: columns.len() });
-    };
-    let rest = &key[at..];
-    if let Some(width) = spec.ty.fixed_width() {
-        return match rest.get(..width) {
-            Some(bytes) => Ok((Raw::Fixed(spec, bytes), at + width)),
-            None => {
-                Err(KeyError::Malformed { column, at: key.len(), what: "the key ends within the column" })
-            }
-        };
-    }
-    if !layout.is_escaped(column) {
-        return Ok((Raw::Plain(spec.ty, rest), key.len()));
-    }
-    match text::split(rest, spec.descending) {
-        Ok(escaped) => Ok((Raw::Escaped(spec, escaped), at + escaped.bytes.len() + text::END_BYTES)),
-        Err(TextError::NoEnd) => {
-            Err(KeyError::Malformed { column, at: key.len(), what: "the key ends within a text" })
-        }
-        Err(TextError::BadEscape { at: within }) => {
-            Err(KeyError::NonCanonical { column, at: at + within, what: "an escape that stands for nothing" })
-        }
-    }
-}
-
 /// Where column `index` starts.
 #[inline]
 fn column_start(layout: &KeyLayout, key: &[u8], index: usize) -> Result<usize, KeyError> {
     let mut at = 0;
     for column in 0..index {
-        at = raw_column(layout, key, column, at)?.1;
+        at = Raw::find(layout, key, column, at)?.end;
     }
     Ok(at)
 }
 
-/// A column as it lies in the key.
+/// A column as it lies in a key.
 #[derive(Clone, Copy)]
-enum Raw<'a> {
-    Fixed(KeyColumn, &'a [u8]),
-    Plain(Type, &'a [u8]),
-    Escaped(KeyColumn, Escaped<'a>),
+struct Raw<'k> {
+    spec: KeyColumn,
+    /// Of an escaped text, without its end.
+    bytes: &'k [u8],
+    /// How many of them are escaped.
+    escapes: usize,
+    /// Whether the bytes are a text that must be unescaped.
+    is_foreign: bool,
+    /// Where in the key the column ends.
+    end: usize,
 }
 
-impl<'a> Raw<'a> {
-    /// The value, if it can be lent from the key: `None` if it must be unescaped.
+impl<'k> Raw<'k> {
+    /// Column `column`, which starts at byte `at`.
     #[inline]
-    fn borrowed(self, column: usize, at: usize) -> Result<Option<Value<'a>>, KeyError> {
-        match self {
-            Raw::Fixed(spec, bytes) => fixed::decode(spec.ty, spec.descending, bytes)
-                .map(Some)
-                .map_err(|error| KeyError::NonCanonical { column, at, what: error.0 }),
-            Raw::Plain(ty, bytes) => text_value(ty, bytes, column, at).map(Some),
-            Raw::Escaped(KeyColumn { ty, descending: false }, Escaped { bytes, escapes: 0 }) => {
-                text_value(ty, bytes, column, at).map(Some)
+    fn find(layout: &KeyLayout, key: &'k [u8], column: usize, at: usize) -> Result<Raw<'k>, KeyError> {
+        let Some(&spec) = layout.columns().get(column) else {
+            return Err(KeyError::MissingColumn { column, columns: layout.columns().len() });
+        };
+        let rest = &key[at..];
+        if let Some(width) = spec.ty.fixed_width() {
+            let Some(bytes) = rest.get(..width) else {
+                return Err(cut_off(column, key, "the key ends within the column"));
+            };
+            return Ok(Raw { spec, bytes, escapes: 0, is_foreign: false, end: at + width });
+        }
+        if !layout.is_escaped(column) {
+            return Ok(Raw { spec, bytes: rest, escapes: 0, is_foreign: false, end: key.len() });
+        }
+        match text::split(rest, spec.descending) {
+            Ok(Escaped { bytes, escapes }) => {
+                let is_foreign = spec.descending || escapes > 0;
+                Ok(Raw { spec, bytes, escapes, is_foreign, end: at + bytes.len() + text::END_BYTES })
             }
-            Raw::Escaped(..) => Ok(None),
+            Err(TextError::NoEnd) => Err(cut_off(column, key, "the key ends within a text")),
+            Err(TextError::BadEscape { at: within }) => Err(KeyError::NonCanonical {
+                column,
+                at: at + within,
+                what: "an escape that stands for nothing",
+            }),
         }
     }
 
     #[inline]
     fn value<'s>(self, column: usize, at: usize, scratch: &'s mut Vec<u8>) -> Result<Value<'s>, KeyError>
     where
-        'a: 's,
+        'k: 's,
     {
-        if let Raw::Escaped(spec, escaped) = self
-            && (spec.descending || escaped.escapes > 0)
-        {
-            text::unescape(escaped, spec.descending, scratch);
-            return text_value(spec.ty, scratch, column, at);
+        if self.is_foreign {
+            text::unescape(
+                Escaped { bytes: self.bytes, escapes: self.escapes },
+                self.spec.descending,
+                scratch,
+            );
+            return native_value(self.spec, scratch, column, at);
         }
-        let value = self.borrowed(column, at)?;
-        Ok(value.expect("all but texts to unescape can be lent"))
+        native_value(self.spec, self.bytes, column, at)
     }
 }
 
+/// The value of bytes that need no unescaping.
 #[inline]
-fn text_value(ty: Type, bytes: &[u8], column: usize, at: usize) -> Result<Value<'_>, KeyError> {
-    if ty == Type::Binary {
-        return Ok(Value::Binary(bytes));
+fn native_value(spec: KeyColumn, bytes: &[u8], column: usize, at: usize) -> Result<Value<'_>, KeyError> {
+    match spec.ty {
+        Type::Binary => Ok(Value::Binary(bytes)),
+        Type::String => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Value::String(text)),
+            Err(_) => Err(KeyError::Malformed { column, at, what: "a string that is not UTF-8" }),
+        },
+        ty => match fixed::decode(ty, spec.descending, bytes) {
+            Ok(value) => Ok(value),
+            Err(fixed::NonCanonical(what)) => Err(KeyError::NonCanonical { column, at, what }),
+        },
     }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(Value::String(text)),
-        Err(_) => Err(KeyError::Malformed { column, at, what: "a string that is not UTF-8" }),
-    }
+}
+
+#[cold]
+fn cut_off(column: usize, key: &[u8], what: &'static str) -> KeyError {
+    KeyError::Malformed { column, at: key.len(), what }
 }
 
 /// Reads column `index` of `key`, borrowed from the key whenever it needs no unescaping, and otherwise from `scratch`, which
@@ -207,8 +206,7 @@ pub fn decode_column<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> Result<Value<'a>, KeyError> {
     let at = column_start(layout, key, index)?;
-    let (raw, _) = raw_column(layout, key, index, at)?;
-    raw.value(index, at, scratch)
+    Raw::find(layout, key, index, at)?.value(index, at, scratch)
 }
 
 /// Reads column `index` of `key` if it can be borrowed from the key. `None` means that it must be unescaped, which
@@ -231,6 +229,6 @@ pub fn borrow_column<'a>(
     index: usize,
 ) -> Result<Option<Value<'a>>, KeyError> {
     let at = column_start(layout, key, index)?;
-    let (raw, _) = raw_column(layout, key, index, at)?;
-    raw.borrowed(index, at)
+    let raw = Raw::find(layout, key, index, at)?;
+    if raw.is_foreign { Ok(None) } else { native_value(raw.spec, raw.bytes, index, at).map(Some) }
 }

@@ -20,49 +20,64 @@
 //! Invariant: bytes that decode are the bytes that encoding the value gives.
 
 use crate::sink::Sink;
+use crate::value::widen;
 use crate::{Date, Decimal, Misfit, Timestamp, Type, Value};
 
 /// What is wrong with bytes of the right length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NonCanonical(pub(crate) &'static str);
 
-/// Appends a value that is neither string nor binary. Nothing is appended on an error.
+/// Appends a value that is neither string nor binary, by the rule of [`Value::fit`]. Nothing is appended on an error.
+// By reference all the way: a value is large, and copies of it cost more than the encoding.
 #[inline]
 pub(crate) fn encode<S: Sink>(
     out: &mut S,
     ty: Type,
     descending: bool,
-    value: Value<'_>,
+    value: &Value<'_>,
 ) -> Result<(), Misfit> {
-    let width = ty.fixed_width().expect("a fixed-width column is none of text");
-    let word = match value.fit(ty)? {
-        Value::Bool(value) => u64::from(value),
-        Value::UInt(value) => value,
-        Value::Int(value) => flip_sign(value, width),
-        Value::Date(value) => flip_sign(value.days().into(), width),
-        Value::Timestamp(value) => flip_sign(value.micros(), width),
-        Value::F32(value) => u64::from(sortable_f32(value.to_bits())),
-        Value::F64(value) => sortable_f64(value.to_bits()),
-        Value::Decimal(value) => match i64::try_from(value.unscaled) {
-            Ok(unscaled) if width <= 8 => flip_sign(unscaled, width),
-            _ => {
-                let word = value.unscaled.cast_unsigned() ^ SIGN_128;
-                out.extend(&if descending { !word } else { word }.to_be_bytes());
-                return Ok(());
-            }
-        },
-        Value::Null | Value::String(_) | Value::Binary(_) => {
-            unreachable!("a value that fits a fixed-width column has a fixed width")
+    let flip = if descending { u64::MAX } else { 0 };
+    match (ty, value) {
+        (Type::I8, _) => {
+            put::<1, S>(out, flip ^ flip_sign(value.signed(ty, i8::MIN.into(), i8::MAX.into())?, 1))
         }
-    };
-    let bytes = if descending { !word } else { word }.to_be_bytes();
-    match width {
-        1 => out.extend(&bytes[7..]),
-        2 => out.extend(&bytes[6..]),
-        4 => out.extend(&bytes[4..]),
-        _ => out.extend(&bytes),
+        (Type::I16, _) => {
+            put::<2, S>(out, flip ^ flip_sign(value.signed(ty, i16::MIN.into(), i16::MAX.into())?, 2))
+        }
+        (Type::I32, _) => {
+            put::<4, S>(out, flip ^ flip_sign(value.signed(ty, i32::MIN.into(), i32::MAX.into())?, 4))
+        }
+        (Type::I64, _) => put::<8, S>(out, flip ^ flip_sign(value.signed(ty, i64::MIN, i64::MAX)?, 8)),
+        (Type::U8, _) => put::<1, S>(out, flip ^ value.unsigned(ty, u8::MAX.into())?),
+        (Type::U16, _) => put::<2, S>(out, flip ^ value.unsigned(ty, u16::MAX.into())?),
+        (Type::U32, _) => put::<4, S>(out, flip ^ value.unsigned(ty, u32::MAX.into())?),
+        (Type::U64, _) => put::<8, S>(out, flip ^ value.unsigned(ty, u64::MAX)?),
+        (Type::Bool, Value::Bool(value)) => put::<1, S>(out, flip ^ u64::from(*value)),
+        (Type::F32, Value::F32(value)) => put::<4, S>(out, flip ^ u64::from(sortable_f32(value.to_bits()))),
+        (Type::F64, Value::F64(value)) => put::<8, S>(out, flip ^ sortable_f64(value.to_bits())),
+        (Type::F64, Value::F32(value)) => put::<8, S>(out, flip ^ sortable_f64(widen(*value).to_bits())),
+        (Type::Date, Value::Date(value)) => put::<4, S>(out, flip ^ flip_sign(value.days().into(), 4)),
+        (Type::Timestamp, Value::Timestamp(value)) => put::<8, S>(out, flip ^ flip_sign(value.micros(), 8)),
+        (Type::Decimal { precision, scale }, Value::Decimal(value)) => {
+            let fitted = value.fitted(precision, scale).ok_or(Misfit::OutOfRange { expected: ty })?;
+            match (ty.fixed_width(), i64::try_from(fitted.unscaled)) {
+                (Some(4), Ok(unscaled)) => put::<4, S>(out, flip ^ flip_sign(unscaled, 4)),
+                (Some(8), Ok(unscaled)) => put::<8, S>(out, flip ^ flip_sign(unscaled, 8)),
+                _ => {
+                    let word = fitted.unscaled.cast_unsigned() ^ SIGN_128;
+                    out.extend(&(if descending { !word } else { word }).to_be_bytes());
+                }
+            }
+        }
+        _ => return Err(value.misfit(ty)),
     }
     Ok(())
+}
+
+/// Appends the low `N` bytes of `word`, big-endian.
+#[inline]
+fn put<const N: usize, S: Sink>(out: &mut S, word: u64) {
+    out.extend(&word.to_be_bytes()[8 - N..]);
 }
 
 /// Reads a value of `ty` from exactly its bytes.

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::model::{any_layout, compare, encode, encode_values, layout_and_tuples, layout_of, values};
+use crate::model::{
+    any_layout, any_type, any_value, compare, encode, encode_values, layout_and_tuples, layout_of, values,
+};
 use crate::{
     Decimal, KEY_BYTES_MAX, KeyBuilder, KeyColumn, KeyDecoder, KeyError, KeyLayout, Type, Value,
     borrow_column, decode_column,
@@ -99,6 +101,21 @@ proptest! {
         }
         if let Ok(again) = recode(&layout, &key) {
             prop_assert_eq!(&again, &key);
+        }
+    }
+
+    #[test]
+    fn a_column_encodes_what_fits_it_in_the_form_it_gives_back(ty in any_type(), of in any_type().prop_flat_map(any_value)) {
+        let layout = layout_of(&[ty.into()]);
+        let key = encode_values(&layout, &[of.value()]);
+        match of.value().fit(ty) {
+            Ok(fitted) => {
+                let key = key.unwrap();
+                let mut scratch = Vec::new();
+                prop_assert_eq!(decode_column(&layout, &key, 0, &mut scratch), Ok(fitted));
+                prop_assert_eq!(encode_values(&layout, &[fitted]), Ok(key));
+            }
+            Err(misfit) => prop_assert_eq!(key, Err(KeyError::misfit(0, misfit))),
         }
     }
 

@@ -88,20 +88,19 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn fit(self, ty: Type) -> Result<Value<'a>, Misfit> {
         match ty {
-            Type::I8 => self.signed(ty, i8::MIN.into(), i8::MAX.into()),
-            Type::I16 => self.signed(ty, i16::MIN.into(), i16::MAX.into()),
-            Type::I32 => self.signed(ty, i32::MIN.into(), i32::MAX.into()),
-            Type::I64 => self.signed(ty, i64::MIN, i64::MAX),
-            Type::U8 => self.unsigned(ty, u8::MAX.into()),
-            Type::U16 => self.unsigned(ty, u16::MAX.into()),
-            Type::U32 => self.unsigned(ty, u32::MAX.into()),
-            Type::U64 => self.unsigned(ty, u64::MAX),
+            Type::I8 => self.signed(ty, i8::MIN.into(), i8::MAX.into()).map(Value::Int),
+            Type::I16 => self.signed(ty, i16::MIN.into(), i16::MAX.into()).map(Value::Int),
+            Type::I32 => self.signed(ty, i32::MIN.into(), i32::MAX.into()).map(Value::Int),
+            Type::I64 => self.signed(ty, i64::MIN, i64::MAX).map(Value::Int),
+            Type::U8 => self.unsigned(ty, u8::MAX.into()).map(Value::UInt),
+            Type::U16 => self.unsigned(ty, u16::MAX.into()).map(Value::UInt),
+            Type::U32 => self.unsigned(ty, u32::MAX.into()).map(Value::UInt),
+            Type::U64 => self.unsigned(ty, u64::MAX).map(Value::UInt),
             Type::Decimal { precision, scale } => match self {
-                Value::Decimal(value) => value
-                    .rescaled(scale)
-                    .filter(|value| value.fits_precision(precision))
-                    .map(Value::Decimal)
-                    .ok_or(Misfit::OutOfRange { expected: ty }),
+                Value::Decimal(value) => match value.fitted(precision, scale) {
+                    Some(value) => Ok(Value::Decimal(value)),
+                    None => Err(Misfit::OutOfRange { expected: ty }),
+                },
                 other => Err(other.misfit(ty)),
             },
             Type::F64 => match self {
@@ -167,38 +166,40 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a string or a binary.
+    /// The bytes for a column of type `ty`, which is string or binary.
     #[inline]
-    pub(crate) fn text(self) -> Option<&'a [u8]> {
-        match self {
-            Value::String(text) => Some(text.as_bytes()),
-            Value::Binary(bytes) => Some(bytes),
-            _ => None,
+    pub(crate) fn text(&self, ty: Type) -> Result<&'a [u8], Misfit> {
+        match (ty, self) {
+            (Type::String, Value::String(text)) => Ok(text.as_bytes()),
+            (Type::Binary, Value::Binary(bytes)) => Ok(bytes),
+            _ => Err(self.misfit(ty)),
         }
     }
 
+    /// An integer for a column of type `ty`, which holds `min` to `max`.
     #[inline]
-    fn signed(self, ty: Type, min: i64, max: i64) -> Result<Value<'a>, Misfit> {
-        let value = match self {
+    pub(crate) fn signed(&self, ty: Type, min: i64, max: i64) -> Result<i64, Misfit> {
+        let value = match *self {
             Value::Int(value) => Some(value),
             Value::UInt(value) => i64::try_from(value).ok(),
-            other => return Err(other.misfit(ty)),
+            _ => return Err(self.misfit(ty)),
         };
         match value {
-            Some(value) if min <= value && value <= max => Ok(Value::Int(value)),
+            Some(value) if min <= value && value <= max => Ok(value),
             _ => Err(Misfit::OutOfRange { expected: ty }),
         }
     }
 
+    /// An integer for a column of type `ty`, which holds 0 to `max`.
     #[inline]
-    fn unsigned(self, ty: Type, max: u64) -> Result<Value<'a>, Misfit> {
-        let value = match self {
+    pub(crate) fn unsigned(&self, ty: Type, max: u64) -> Result<u64, Misfit> {
+        let value = match *self {
             Value::UInt(value) => Some(value),
             Value::Int(value) => u64::try_from(value).ok(),
-            other => return Err(other.misfit(ty)),
+            _ => return Err(self.misfit(ty)),
         };
         match value {
-            Some(value) if value <= max => Ok(Value::UInt(value)),
+            Some(value) if value <= max => Ok(value),
             _ => Err(Misfit::OutOfRange { expected: ty }),
         }
     }
@@ -209,7 +210,7 @@ impl<'a> Value<'a> {
     }
 
     #[cold]
-    fn misfit(self, expected: Type) -> Misfit {
+    pub(crate) fn misfit(&self, expected: Type) -> Misfit {
         match self {
             Value::Null => Misfit::Null,
             other => Misfit::WrongType { expected, found: other.kind() },
@@ -218,7 +219,7 @@ impl<'a> Value<'a> {
 }
 
 /// Exact, and for NaNs too: the sign and the payload stay, which `as` does not promise.
-fn widen(value: f32) -> f64 {
+pub(crate) fn widen(value: f32) -> f64 {
     if value.is_nan() {
         let bits = u64::from(value.to_bits());
         f64::from_bits((bits >> 31) << 63 | 0x7ff0_0000_0000_0000 | (bits & 0x007f_ffff) << 29)
