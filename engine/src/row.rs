@@ -1,0 +1,22 @@
+//! Rows: how their bytes are laid out, and the handles that read them.
+//!
+//! Owns the row format ([`RowLayout`], [`RowWriter`]) and the batches that scans and gets answer with. A row's bytes
+//! hold the value columns only; the key columns are in the key. Never decides which version of a row is read.
+
+mod batch;
+mod display;
+mod fixed;
+mod handle;
+mod layout;
+mod projection;
+#[cfg(test)]
+pub(crate) mod tests;
+mod writer;
+
+pub(crate) use batch::RowBatchBuilder;
+pub use batch::{RowBatch, RowRefs};
+pub(crate) use display::{show_key, write_row};
+pub use handle::{ColumnRef, Row, RowRef};
+pub use layout::{ROW_BYTES_MAX, RowLayout};
+pub use projection::Projection;
+pub use writer::RowWriter;

@@ -1,0 +1,293 @@
+//! The columns of a table.
+//!
+//! Owns names, types, order and identity of columns, what a valid set of them is, and how two schemas differ.
+//! Never touches a row's or a key's bytes; it only holds the layouts that do.
+//!
+//! Invariant: a `Schema` is valid: 1 to 1,000 columns with unique names and ids, the first `key_columns()` of them,
+//! at least one, not nullable.
+
+mod builder;
+mod difference;
+mod persist;
+#[cfg(test)]
+mod tests;
+
+/// The messages of `proto/schema.proto`, generated.
+#[allow(missing_docs, unreachable_pub, dead_code, clippy::all, clippy::pedantic)]
+mod pb {
+    include!("schema/pb.rs");
+}
+
+use crate::error::{Error, Result};
+use crate::record::RowBuilder;
+use crate::row::RowLayout;
+pub use builder::{ColumnType, SchemaBuilder, TypeExt};
+use codec::{ColumnId, SchemaVersion};
+use encoded_key::{KeyColumn, KeyError, KeyLayout, Type};
+use std::fmt;
+use std::sync::Arc;
+
+/// The most columns that a table can have.
+pub const COLUMNS_MAX: usize = 1000;
+
+/// The longest name of a column, in bytes.
+pub const COLUMN_NAME_BYTES_MAX: usize = 255;
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Column {
+    /// Names the column for the table's whole life, whatever its name is.
+    pub id: ColumnId,
+    /// Unique in the table.
+    pub name: Arc<str>,
+    /// What values it holds.
+    pub ty: Type,
+    /// Whether it can be without a value.
+    pub nullable: bool,
+    /// Whether its values sort from the greatest to the least. Only key columns can.
+    pub descending: bool,
+}
+
+impl fmt::Display for Column {
+    /// The type as a person writes it: "u32, descending", "string, nullable".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ty)?;
+        if self.descending {
+            f.write_str(", descending")?;
+        }
+        if self.nullable {
+            f.write_str(", nullable")?;
+        }
+        Ok(())
+    }
+}
+
+/// The columns of a table; the first of them are its primary key.
+///
+/// ```
+/// use nyala::{Schema, Type, TypeExt};
+///
+/// let schema = Schema::builder()
+///     .key("host", Type::U32)
+///     .key("time", Type::Timestamp.descending())
+///     .column("value", Type::F64)
+///     .column("note", Type::String.nullable())
+///     .build()
+///     .unwrap();
+/// assert_eq!(schema.key_columns(), 2);
+/// assert_eq!(schema.column_index("note"), Some(3));
+/// assert_eq!(&*schema.columns()[0].name, "host");
+/// ```
+#[derive(Clone)]
+pub struct Schema {
+    version: SchemaVersion,
+    next_column_id: ColumnId,
+    columns: Vec<Column>,
+    /// Column positions in the order of their names.
+    by_name: Vec<u16>,
+    key_layout: KeyLayout,
+    row_layout: RowLayout,
+}
+
+impl Schema {
+    /// Starts a schema without columns.
+    #[must_use]
+    pub fn builder() -> SchemaBuilder {
+        SchemaBuilder::default()
+    }
+
+    /// All columns, the key's first.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// How many of the columns, from the first on, are the primary key.
+    #[must_use]
+    pub fn key_columns(&self) -> usize {
+        self.key_layout.columns().len()
+    }
+
+    /// The position of the column called `name`.
+    #[must_use]
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        let found =
+            self.by_name.binary_search_by(|&index| (*self.columns[usize::from(index)].name).cmp(name));
+        found.ok().map(|at| usize::from(self.by_name[at]))
+    }
+
+    /// Which schema of its table this is; the first is 1.
+    #[must_use]
+    pub fn version(&self) -> SchemaVersion {
+        self.version
+    }
+
+    /// How the key columns are encoded.
+    #[must_use]
+    pub fn key_layout(&self) -> &KeyLayout {
+        &self.key_layout
+    }
+
+    /// How the other columns are laid out in a row.
+    #[must_use]
+    pub fn row_layout(&self) -> &RowLayout {
+        &self.row_layout
+    }
+
+    /// Starts a row, to be filled column by column.
+    #[must_use]
+    pub fn row(&self) -> RowBuilder<'_> {
+        RowBuilder::new(self, self.columns.len())
+    }
+
+    /// Starts a key, to be filled column by column.
+    #[must_use]
+    pub fn key(&self) -> RowBuilder<'_> {
+        RowBuilder::new(self, self.key_columns())
+    }
+
+    /// Checks that `other` is the same for all that a program can see: the columns' order, names and types, and
+    /// which of them are the key. Ids and versions don't count.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) that names the columns which differ, and both
+    /// types of each.
+    pub fn matches(&self, other: &Schema) -> Result<()> {
+        difference::check(self, other)
+    }
+
+    /// The position of the column called `name`, or an error that names it.
+    pub(crate) fn find_column(&self, name: &str) -> Result<usize> {
+        self.column_index(name).ok_or_else(|| Error::invalid(format!("there is no column {name:?}")))
+    }
+
+    /// Tells the error of a key codec, met at the key column of this position, with the column's name.
+    #[cold]
+    pub(crate) fn key_error(&self, column: usize, error: KeyError) -> Error {
+        let Some(name) = self.columns[..self.key_columns()].get(column).map(|column| &column.name) else {
+            return Error::from(error);
+        };
+        Error::invalid(match error {
+            KeyError::WrongType { expected, found, .. } => {
+                format!("key column {name:?}: {expected} expected, {found} found")
+            }
+            KeyError::OutOfRange { expected, .. } => {
+                format!("key column {name:?}: a number out of range for {expected}")
+            }
+            KeyError::Null { .. } => format!("key column {name:?}: null in a key"),
+            KeyError::MissingColumn { .. } => format!("key column {name:?}: no value"),
+            error => return Error::from(error).context(format_args!("key column {name:?}")),
+        })
+    }
+
+    /// Makes a schema of checked parts, or tells what is wrong with them.
+    fn from_parts(
+        version: SchemaVersion,
+        next_column_id: ColumnId,
+        columns: Vec<Column>,
+        key_columns: usize,
+    ) -> Result<Schema> {
+        check_counts(columns.len(), key_columns)?;
+        let mut ids: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid(format!("two columns have the id {}", pair[0])));
+        }
+        if ids[0].0 == 0 || ids[ids.len() - 1] >= next_column_id {
+            let last = ids[ids.len() - 1];
+            let text = format!(
+                "column ids must lie from 1 to below {next_column_id}, they span {} to {last}",
+                ids[0]
+            );
+            return Err(Error::invalid(text));
+        }
+        for (index, column) in columns.iter().enumerate() {
+            check_column(column, index < key_columns)?;
+        }
+        let mut by_name: Vec<u16> =
+            (0..columns.len()).map(|i| u16::try_from(i).expect("at most 1,000 columns")).collect();
+        by_name.sort_by(|&a, &b| columns[usize::from(a)].name.cmp(&columns[usize::from(b)].name));
+        if let Some(pair) = by_name
+            .windows(2)
+            .find(|pair| columns[usize::from(pair[0])].name == columns[usize::from(pair[1])].name)
+        {
+            let name = &columns[usize::from(pair[0])].name;
+            return Err(Error::invalid(format!("two columns are called {name:?}")));
+        }
+        let key = columns[..key_columns]
+            .iter()
+            .map(|column| KeyColumn { ty: column.ty, descending: column.descending })
+            .collect();
+        let key_layout = KeyLayout::new(key).map_err(|error| Error::from(error).context("key"))?;
+        let row_layout = RowLayout::new(&columns[key_columns..]);
+        Ok(Schema { version, next_column_id, columns, by_name, key_layout, row_layout })
+    }
+}
+
+fn check_counts(columns: usize, key_columns: usize) -> Result<()> {
+    if key_columns == 0 {
+        return Err(Error::invalid("a schema needs at least one key column"));
+    }
+    if columns > COLUMNS_MAX {
+        return Err(Error::invalid(format!("{columns} columns, the most is {COLUMNS_MAX}")));
+    }
+    if key_columns > columns {
+        return Err(Error::invalid(format!("{key_columns} key columns of {columns} columns")));
+    }
+    Ok(())
+}
+
+fn check_column(column: &Column, is_key: bool) -> Result<()> {
+    let name = &column.name;
+    if name.is_empty() {
+        return Err(Error::invalid("a column needs a name"));
+    }
+    if name.len() > COLUMN_NAME_BYTES_MAX {
+        let start: String = name.chars().take(20).collect();
+        let text = format!(
+            "column {start:?}...: a name of {} bytes, the most is {COLUMN_NAME_BYTES_MAX}",
+            name.len()
+        );
+        return Err(Error::invalid(text));
+    }
+    if let Type::Decimal { precision, scale } = column.ty
+        && !column.ty.is_valid()
+    {
+        let text = format!(
+            "column {name:?}: a decimal({precision}, {scale}) needs 1 to 38 digits, of them 0 to all behind the point"
+        );
+        return Err(Error::invalid(text));
+    }
+    if is_key && column.nullable {
+        return Err(Error::invalid(format!("column {name:?}: a key column cannot be nullable")));
+    }
+    if !is_key && column.descending {
+        return Err(Error::invalid(format!("column {name:?}: only a key column can be descending")));
+    }
+    Ok(())
+}
+
+impl PartialEq for Schema {
+    /// Equal in everything, ids and version too. See [`Schema::matches`] for what a program can see.
+    fn eq(&self, other: &Schema) -> bool {
+        self.version == other.version
+            && self.next_column_id == other.next_column_id
+            && self.key_columns() == other.key_columns()
+            && self.columns == other.columns
+    }
+}
+
+impl Eq for Schema {}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schema v{} (", self.version)?;
+        for (index, column) in self.columns.iter().enumerate() {
+            let key = if index < self.key_columns() { "key " } else { "" };
+            let comma = if index > 0 { ", " } else { "" };
+            write!(f, "{comma}{key}{:?}: {column}", column.name)?;
+        }
+        f.write_str(")")
+    }
+}

@@ -1,0 +1,119 @@
+//! Building a schema, column by column.
+
+use super::{Column, Schema};
+use crate::error::{Error, Result};
+use codec::{ColumnId, SchemaVersion};
+use encoded_key::Type;
+use std::sync::Arc;
+
+/// What a column holds: a type, and whether it can be null or sorts descending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ColumnType {
+    /// The type of its values.
+    pub ty: Type,
+    /// Whether it can be without a value.
+    pub nullable: bool,
+    /// Whether its values sort from the greatest to the least.
+    pub descending: bool,
+}
+
+impl ColumnType {
+    /// The same, but it can be without a value. Not for key columns.
+    #[must_use]
+    pub fn nullable(self) -> ColumnType {
+        ColumnType { nullable: true, ..self }
+    }
+
+    /// The same, but its values sort from the greatest to the least. Only for key columns.
+    #[must_use]
+    pub fn descending(self) -> ColumnType {
+        ColumnType { descending: true, ..self }
+    }
+}
+
+impl From<Type> for ColumnType {
+    fn from(ty: Type) -> ColumnType {
+        ColumnType { ty, nullable: false, descending: false }
+    }
+}
+
+/// Turns a [`Type`] into a [`ColumnType`].
+///
+/// ```
+/// use nyala::{Type, TypeExt};
+/// assert!(Type::String.nullable().nullable);
+/// assert!(Type::U32.descending().descending);
+/// ```
+pub trait TypeExt {
+    /// A column of this type that can be without a value. Not for key columns.
+    #[must_use]
+    fn nullable(self) -> ColumnType;
+
+    /// A column of this type whose values sort from the greatest to the least. Only for key columns.
+    #[must_use]
+    fn descending(self) -> ColumnType;
+}
+
+impl TypeExt for Type {
+    fn nullable(self) -> ColumnType {
+        ColumnType::from(self).nullable()
+    }
+
+    fn descending(self) -> ColumnType {
+        ColumnType::from(self).descending()
+    }
+}
+
+/// Collects the columns of a [`Schema`]; see [`Schema::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct SchemaBuilder {
+    columns: Vec<(String, ColumnType)>,
+    key_columns: usize,
+    /// A key column that came after a value column, to be told by `build`.
+    late_key: Option<String>,
+}
+
+impl SchemaBuilder {
+    /// Adds a column to the primary key. All key columns come before the first other column.
+    #[must_use]
+    pub fn key(mut self, name: impl Into<String>, ty: impl Into<ColumnType>) -> SchemaBuilder {
+        let name = name.into();
+        if self.columns.len() > self.key_columns && self.late_key.is_none() {
+            self.late_key = Some(name.clone());
+        }
+        self.key_columns += 1;
+        self.columns.push((name, ty.into()));
+        self
+    }
+
+    /// Adds a column that is not part of the key.
+    #[must_use]
+    pub fn column(mut self, name: impl Into<String>, ty: impl Into<ColumnType>) -> SchemaBuilder {
+        self.columns.push((name.into(), ty.into()));
+        self
+    }
+
+    /// Checks the columns and makes the schema of them, in its version 1.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the column: no key column or one
+    /// behind other columns, a nullable key column, a descending value column, an empty, too long or second name, an
+    /// impossible decimal, more than 1,000 columns.
+    pub fn build(self) -> Result<Schema> {
+        if let Some(name) = self.late_key {
+            return Err(Error::invalid(format!(
+                "key column {name:?} comes after a column that is not in the key"
+            )));
+        }
+        super::check_counts(self.columns.len(), self.key_columns)?;
+        let mut id = ColumnId(0);
+        let columns = self.columns.into_iter().map(|(name, column)| {
+            id = ColumnId(id.0 + 1);
+            let ColumnType { ty, nullable, descending } = column;
+            Column { id, name: Arc::from(name), ty, nullable, descending }
+        });
+        let columns: Vec<Column> = columns.collect();
+        Schema::from_parts(SchemaVersion(1), ColumnId(id.0 + 1), columns, self.key_columns)
+    }
+}
