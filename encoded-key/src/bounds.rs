@@ -124,6 +124,12 @@ impl KeyRange {
     }
 
     /// Whether `key` lies between the bounds.
+    ///
+    /// ```
+    /// use nyala_encoded_key::KeyRange;
+    /// assert!(KeyRange::all().contains(b"") && KeyRange::point(b"a").contains(b"a"));
+    /// assert!(!KeyRange::none().contains(b"") && !KeyRange::point(b"a").contains(b"a\0"));
+    /// ```
     #[must_use]
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {

@@ -172,10 +172,7 @@ fn native_value(spec: KeyColumn, bytes: &[u8], column: usize, at: usize) -> Resu
             Ok(text) => Ok(Value::String(text)),
             Err(_) => Err(KeyError::Malformed { column, at, what: "a string that is not UTF-8" }),
         },
-        ty => match fixed::decode(ty, spec.descending, bytes) {
-            Ok(value) => Ok(value),
-            Err(fixed::NonCanonical(what)) => Err(KeyError::NonCanonical { column, at, what }),
-        },
+        ty => fixed::decode(ty, spec.descending, bytes, |what| KeyError::NonCanonical { column, at, what }),
     }
 }
 

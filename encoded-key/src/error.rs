@@ -5,6 +5,16 @@ use thiserror::Error;
 use crate::{KEY_BYTES_MAX, Misfit, Type};
 
 /// Why a key cannot be made or read. Columns count from 0, and `at` counts bytes from the start of the key.
+///
+/// ```
+/// use nyala_encoded_key::{KeyBuilder, KeyError, KeyLayout, Type, Value};
+/// let layout = KeyLayout::new(vec![Type::U8.into()])?;
+/// let error = KeyBuilder::new(&layout, &mut Vec::new()).push(Value::String("secret")).unwrap_err();
+/// assert_eq!(error.to_string(), "key column 0: u8 expected, string found");
+/// assert_eq!(error.column(), Some(0));
+/// assert!(!error.is_damage());
+/// # Ok::<(), KeyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {

@@ -23,10 +23,6 @@ use crate::sink::Sink;
 use crate::value::widen;
 use crate::{Date, Decimal, Misfit, Timestamp, Type, Value};
 
-/// What is wrong with bytes of the right length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NonCanonical(pub(crate) &'static str);
-
 /// Appends a value that is neither string nor binary, by the rule of [`Value::fit`]. Nothing is appended on an error.
 // By reference all the way: a value is large, and copies of it cost more than the encoding.
 #[inline]
@@ -80,28 +76,31 @@ fn put<const N: usize, S: Sink>(out: &mut S, word: u64) {
     out.extend(&word.to_be_bytes()[8 - N..]);
 }
 
-/// Reads a value of `ty` from exactly its bytes.
+/// Reads a value of `ty` from exactly its bytes. What is wrong with them is given to `foreign`, which makes the error.
 #[inline]
-pub(crate) fn decode(ty: Type, descending: bool, bytes: &[u8]) -> Result<Value<'static>, NonCanonical> {
+pub(crate) fn decode<E>(
+    ty: Type,
+    descending: bool,
+    bytes: &[u8],
+    foreign: impl FnOnce(&'static str) -> E,
+) -> Result<Value<'static>, E> {
     let width = bytes.len();
     debug_assert_eq!(Some(width), ty.fixed_width());
     if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
         let word = u128::from_be_bytes(bytes);
         let unscaled = (if descending { !word } else { word } ^ SIGN_128).cast_signed();
-        return decimal(ty, unscaled);
+        return decimal(ty, unscaled).ok_or_else(|| foreign(BEYOND_PRECISION)).map(Value::Decimal);
     }
     let word = read_word(bytes);
     let word = if descending { !word & (u64::MAX >> (64 - 8 * width)) } else { word };
     Ok(match ty {
-        Type::Bool => match word {
-            0 => Value::Bool(false),
-            1 => Value::Bool(true),
-            _ => return Err(NonCanonical("a bool that is neither 0 nor 1")),
-        },
+        Type::Bool if word <= 1 => Value::Bool(word == 1),
+        Type::Bool => return Err(foreign("a bool that is neither 0 nor 1")),
         Type::U8 | Type::U16 | Type::U32 | Type::U64 => Value::UInt(word),
         Type::I8 | Type::I16 | Type::I32 | Type::I64 => Value::Int(unflip_sign(word, width)),
         Type::F32 => {
-            Value::F32(f32::from_bits(unsortable_f32(u32::try_from(word).expect("an f32 is 4 bytes wide"))))
+            let word = u32::try_from(word).expect("an f32 is 4 bytes wide");
+            Value::F32(f32::from_bits(unsortable_f32(word)))
         }
         Type::F64 => Value::F64(f64::from_bits(unsortable_f64(word))),
         Type::Date => {
@@ -109,19 +108,21 @@ pub(crate) fn decode(ty: Type, descending: bool, bytes: &[u8]) -> Result<Value<'
             Value::Date(Date::from_days(days))
         }
         Type::Timestamp => Value::Timestamp(Timestamp::from_micros(unflip_sign(word, width))),
-        Type::Decimal { .. } => return decimal(ty, unflip_sign(word, width).into()),
+        Type::Decimal { .. } => match decimal(ty, unflip_sign(word, width).into()) {
+            Some(value) => Value::Decimal(value),
+            None => return Err(foreign(BEYOND_PRECISION)),
+        },
         Type::String | Type::Binary => unreachable!("a fixed-width column is none of text"),
     })
 }
 
-fn decimal(ty: Type, unscaled: i128) -> Result<Value<'static>, NonCanonical> {
+const BEYOND_PRECISION: &str = "a decimal beyond its precision";
+
+/// `None` if the digits are too many.
+fn decimal(ty: Type, unscaled: i128) -> Option<Decimal> {
     let Type::Decimal { precision, scale } = ty else { unreachable!("only decimals come here") };
     let value = Decimal { unscaled, scale };
-    if value.fits_precision(precision) {
-        Ok(Value::Decimal(value))
-    } else {
-        Err(NonCanonical("a decimal beyond its precision"))
-    }
+    value.fits_precision(precision).then_some(value)
 }
 
 const SIGN_128: u128 = 1 << 127;

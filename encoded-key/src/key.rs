@@ -5,6 +5,14 @@ use std::fmt;
 use codec::{KeyHash, hash_key};
 
 /// The bytes of a key, borrowed from where they live. Compares like the key's tuple.
+///
+/// ```
+/// use nyala_encoded_key::EncodedKey;
+/// let key = EncodedKey::new(&[0x7f, 0xff]);
+/// assert_eq!(key.bytes(), [0x7f, 0xff]);
+/// assert_eq!(format!("{key:?}"), "EncodedKey(7fff)");
+/// assert!(key < EncodedKey::new(&[0x80]));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncodedKey<'a>(&'a [u8]);
 

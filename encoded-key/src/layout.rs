@@ -5,6 +5,12 @@
 use crate::{KeyError, Type};
 
 /// One column of a key.
+///
+/// ```
+/// use nyala_encoded_key::{KeyColumn, Type};
+/// assert_eq!(KeyColumn::from(Type::I64), KeyColumn { ty: Type::I64, descending: false });
+/// assert!(KeyColumn::descending(Type::Timestamp).descending);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyColumn {
     /// The type of its values.

@@ -47,7 +47,13 @@ pub enum Value<'a> {
     Binary(&'a [u8]),
 }
 
-/// Why a value does not fit a column.
+/// Why a value does not fit a column. Never contains the value.
+///
+/// ```
+/// use nyala_encoded_key::{Type, Value};
+/// let misfit = Value::Int(300).fit(Type::U8).unwrap_err();
+/// assert_eq!(misfit.to_string(), "a number out of range for u8");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Misfit {
     /// Null.
