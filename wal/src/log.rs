@@ -1,0 +1,306 @@
+//! The writer of a log.
+//!
+//! Appends are serialised by one lock, syncs by turns; a sync never holds the lock of the appends while the disk works,
+//! so that one group is synced while the next is appended.
+//!
+//! Invariant: what a call reported as written lies whole and in order before `end`; what it reported as failed is never
+//! read back. After a lack of space the segment is closed at its last whole record, the rest is cut off, and the next
+//! append goes to a new segment whose header names that end.
+//! Invariant: a failed sync, and a failed write other than for lack of space, is latched before anybody hears of it.
+//! Every later append and sync answers with it; nothing is tried again.
+//!
+//! Lock order: a turn, then `tail`, then the state of the turns. Nobody waits for a turn while holding `tail`.
+
+mod append;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use codec::{FileId, Version};
+use parking_lot::Mutex;
+
+use self::tail::{OpenSegment, SyncPlan, Tail};
+use self::turns::Turns;
+use crate::error::is_no_space;
+use crate::record::RecordKind;
+use crate::segment::{Header, RECORDS_START};
+use crate::{Error, Options, Position, Result, path};
+
+/// Gives out file numbers, each greater than all before. Called while the log is locked: it must not call the log.
+pub type NextId = Box<dyn Fn() -> FileId + Send + Sync>;
+
+/// One record to append.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The first version that the record holds.
+    pub first_version: Version,
+    /// The bytes. The log does not look into them.
+    pub body: &'a [u8],
+}
+
+/// What became of a group of records.
+#[derive(Clone, Debug)]
+pub struct Appended {
+    /// How many of them, from the first on, are wholly written. The others are not, and never come back, unless the
+    /// log has failed: then it shows at the next scan whether they are there, each whole or not at all.
+    pub complete: usize,
+    /// The end of the log: after the last complete record.
+    pub end: Position,
+    /// Why not all are complete.
+    pub error: Option<Error>,
+}
+
+/// A segment of the log that is still kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its number.
+    pub id: FileId,
+    /// Its length up to the end of the last record, in bytes; not what is preallocated.
+    pub bytes: u64,
+    /// The first version of its first data record; `None` if it has none yet.
+    pub first_version: Option<Version>,
+}
+
+/// A log that is being written. Shared between threads.
+pub struct Log {
+    options: Options,
+    dir: Arc<Path>,
+    next_id: NextId,
+    tail: Mutex<Tail>,
+    turns: Turns,
+    /// The bytes of all segments that are kept, so that nobody waits for a write to learn them.
+    bytes: AtomicU64,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("dir", &self.dir)
+            .field("flavor", &self.options.flavor)
+            .field("bytes", &self.total_bytes())
+            .field("failure", &self.failure())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Creates a log whose first segment is `first`. The segment is on disk, with its header and its name, when this
+    /// returns. `next_id` numbers the segments that no call of [`Log::prepare`] made ahead.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the file may then be there, and holds no record.
+    pub fn create(options: Options, first: FileId, next_id: NextId) -> Result<Log> {
+        let dir: Arc<Path> = options.dir.as_path().into();
+        let mut segment = create_segment(&options, first)?;
+        if let Err(error) = segment.file.preallocate(options.segment_bytes) {
+            // Going on without is slower, and no worse: space may come back.
+            if !is_no_space(&error) {
+                return Err(Error::from_io("preallocate", &segment.path, 0, error));
+            }
+            let cut = segment.file.truncate(0);
+            cut.map_err(|error| Error::from_io("truncate", &segment.path, 0, error))?;
+        }
+        let header = Header { id: first, predecessor: None }.encode(options.flavor);
+        segment
+            .file
+            .write_all_at(&header, 0)
+            .map_err(|error| Error::from_io("write", &segment.path, 0, error))?;
+        segment.file.sync().map_err(|error| Error::from_io("sync", &segment.path, 0, error))?;
+        options.fs.sync_dir(&dir).map_err(|error| Error::from_io("sync the folder", &dir, 0, error))?;
+        segment.end = RECORDS_START;
+        segment.named = true;
+        let tail = Tail::new(segment);
+        Ok(Log {
+            turns: Turns::new(dir.clone(), tail.end()),
+            bytes: AtomicU64::new(tail.bytes()),
+            tail: Mutex::new(tail),
+            options,
+            dir,
+            next_id,
+        })
+    }
+
+    /// The end of the log: where the next record would begin, if the segment takes it.
+    #[must_use]
+    pub fn end(&self) -> Position {
+        self.tail.lock().end()
+    }
+
+    /// Everything before this is on disk.
+    #[must_use]
+    pub fn synced(&self) -> Position {
+        self.turns.synced()
+    }
+
+    /// Appends records, in order; they are readable at once, and on disk after a sync. One write call for each segment
+    /// that is touched.
+    ///
+    /// The error, if there is one, is [`Error::TooLong`] for a record above the limit, [`Error::Io`] for a lack of
+    /// space ([`Error::is_no_space`]; the log goes on), or the latched failure.
+    pub fn append(&self, records: &[Record<'_>]) -> Appended {
+        self.append_kind(RecordKind::Data, records)
+    }
+
+    /// Returns when everything before `through` is on disk. Returns at once if it is already; of several callers at a
+    /// time one syncs for all. Older segments are synced first.
+    ///
+    /// # Errors
+    /// The latched failure. A failed sync is latched for good, since nobody knows what it left on disk.
+    pub fn sync(&self, through: Position) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        let Some(turn) = self.turns.take(through)? else { return Ok(()) };
+        let plan = self.tail.lock().sync_plan();
+        debug_assert!(through <= plan.end, "nobody can know a position that is not written");
+        match self.carry_out(&plan) {
+            Ok(()) => {
+                turn.done(plan.end);
+                Ok(())
+            }
+            Err(error) => Err(turn.fail(error)),
+        }
+    }
+
+    fn carry_out(&self, plan: &SyncPlan) -> Result<()> {
+        if plan.unnamed {
+            self.sync_dir()?;
+        }
+        for (file, path) in &plan.files {
+            file.sync().map_err(|error| Error::from_io("sync", path, 0, error))?;
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self) -> Result<()> {
+        let synced = self.options.fs.sync_dir(&self.dir);
+        synced.map_err(|error| Error::from_io("sync the folder", &self.dir, 0, error))
+    }
+
+    /// Appends a record that says how far the log is synced, so that damage below is told from a torn tail. Does not
+    /// sync. Writes nothing if the last record says as much already.
+    ///
+    /// # Errors
+    /// Like [`Log::append`].
+    pub fn attest(&self) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        // Two at a time would write one record too many, which is harmless.
+        if !self.tail.lock().has_news(self.synced()) {
+            return Ok(());
+        }
+        let record = Record { first_version: Version(0), body: &[] };
+        self.append_kind(RecordKind::Attestation, &[record]).error.map_or(Ok(()), Err)
+    }
+
+    /// Whether it is time to call [`Log::prepare`]: the segment is half full, and there is no other.
+    #[must_use]
+    pub fn needs_segment(&self) -> bool {
+        self.failure().is_none() && self.tail.lock().needs_segment(self.options.segment_bytes)
+    }
+
+    /// Makes the next segment ahead, preallocated and synced, so that no append has to wait for that. For a background
+    /// thread; does nothing if there is one already.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the segment could not be made, which harms nobody: an append then makes one. The latched
+    /// failure, also for a failed sync of the folder.
+    pub fn prepare(&self, id: FileId) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        if !self.tail.lock().begin_preparing() {
+            return Ok(());
+        }
+        let preparing = Preparing { log: self };
+        let segment = self.make_ahead(id)?;
+        let unwanted = self.tail.lock().offer(segment);
+        drop(preparing);
+        // An append was faster, and made one with a greater number.
+        unwanted.map_or(Ok(()), |segment| self.remove(&segment.path))
+    }
+
+    fn make_ahead(&self, id: FileId) -> Result<OpenSegment> {
+        let mut segment = create_segment(&self.options, id)?;
+        let file = &segment.file;
+        if let Err(error) = file.preallocate(self.options.segment_bytes).and_then(|()| file.sync()) {
+            // No record depends on the file, so that even its failed sync is of no consequence. What matters is why
+            // it could not be made, not whether it could be removed: an empty segment is no harm.
+            let _ = self.remove(&segment.path);
+            return Err(Error::from_io("preallocate", &segment.path, 0, error));
+        }
+        let turn = self.turns.take_any()?;
+        match self.sync_dir() {
+            Ok(()) => turn.done(Position::default()),
+            Err(error) => return Err(turn.fail(error)),
+        }
+        segment.named = true;
+        Ok(segment)
+    }
+
+    fn remove(&self, file: &Arc<Path>) -> Result<()> {
+        self.options.fs.remove(file).map_err(|error| Error::from_io("remove", file, 0, error))
+    }
+
+    /// Closes the segment, unless it is empty: the next append goes to a new one.
+    ///
+    /// # Errors
+    /// The latched failure.
+    pub fn rotate(&self) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        self.tail.lock().close_current();
+        Ok(())
+    }
+
+    /// The bytes of all segments that are kept, each up to the end of its last record.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The segments that are kept, oldest first.
+    #[must_use]
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        self.tail.lock().segments()
+    }
+
+    /// Forgets the segments below `segment`, which the caller has deleted or is about to delete. The segment that is
+    /// being written is always kept.
+    pub fn forget_below(&self, segment: FileId) {
+        let mut tail = self.tail.lock();
+        tail.forget_below(segment);
+        self.bytes.store(tail.bytes(), Ordering::Relaxed);
+    }
+
+    /// The latched failure: the log is closed for good, and this is why.
+    #[must_use]
+    pub fn failure(&self) -> Option<Error> {
+        self.turns.failure()
+    }
+}
+
+/// Says, when it is dropped, that no segment is being prepared any more.
+struct Preparing<'a> {
+    log: &'a Log,
+}
+
+impl Drop for Preparing<'_> {
+    fn drop(&mut self) {
+        self.log.tail.lock().end_preparing();
+    }
+}
+
+fn create_segment(options: &Options, id: FileId) -> Result<OpenSegment> {
+    let path: Arc<Path> = path(&options.dir, options.flavor, id).into();
+    let file = options.fs.create(&path).map_err(|error| Error::from_io("create", &path, 0, error))?;
+    Ok(OpenSegment::new(id, file, path))
+}
