@@ -61,12 +61,12 @@ impl Tree {
         }
     }
 
-    /// The files that can be reached from the root, with their paths.
-    pub(super) fn files(&self) -> BTreeMap<FileNumber, PathBuf> {
-        let mut found = BTreeMap::new();
-        self.walk(|path, node| {
+    /// The files that can be reached from the root.
+    pub(super) fn files(&self) -> BTreeSet<FileNumber> {
+        let mut found = BTreeSet::new();
+        self.walk(|_, node| {
             if let Node::File(file) = node {
-                found.insert(file, path.to_owned());
+                found.insert(file);
             }
         });
         found

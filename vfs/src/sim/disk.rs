@@ -319,7 +319,7 @@ impl Disk {
 
         let tree = self.directories.after_power_cut(|operation| decisions.keeps(operation));
         let mut files = BTreeMap::new();
-        for &file in tree.files().keys() {
+        for file in tree.files() {
             let content = &self.inode(file).content;
             let image = content.after_power_cut(&decisions.survival(content));
             files.insert(file, Inode::named(Content::durable(image)));
@@ -353,7 +353,12 @@ impl Disk {
 
     /// The paths of all files, as seen.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<_> = self.directories.live().files().into_values().collect();
+        let mut paths = Vec::new();
+        self.directories.live().walk(|path, node| {
+            if matches!(node, Node::File(_)) {
+                paths.push(path.to_owned());
+            }
+        });
         paths.sort();
         paths
     }
