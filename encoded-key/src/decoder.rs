@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::text::{Escaped, TextError};
-use crate::{KeyColumn, KeyError, KeyLayout, Type, Value, fixed, text};
+use crate::{KEY_BYTES_MAX, KeyColumn, KeyError, KeyLayout, Type, Value, fixed, text};
 
 /// Reads the columns of a key in order.
 ///
@@ -68,10 +68,10 @@ impl<'a> KeyDecoder<'a> {
         Ok(start..raw.end)
     }
 
-    /// Checks that all columns were read and that nothing is left.
+    /// Checks that all columns were read, that nothing is left, and that the key is no longer than a key can be.
     ///
     /// # Errors
-    /// [`KeyError::MissingColumn`], [`KeyError::Trailing`].
+    /// [`KeyError::MissingColumn`], [`KeyError::Trailing`], [`KeyError::Malformed`].
     #[inline]
     pub fn finish(self) -> Result<(), KeyError> {
         let columns = self.layout.columns().len();
@@ -79,7 +79,12 @@ impl<'a> KeyDecoder<'a> {
             return Err(KeyError::MissingColumn { column: self.column, columns });
         }
         match self.key.len() - self.at {
-            0 => Ok(()),
+            0 if self.key.len() <= KEY_BYTES_MAX => Ok(()),
+            0 => Err(KeyError::Malformed {
+                column: columns - 1,
+                at: KEY_BYTES_MAX,
+                what: "a key longer than any that is written",
+            }),
             left => Err(KeyError::Trailing { at: self.at, left }),
         }
     }

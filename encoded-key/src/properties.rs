@@ -286,8 +286,12 @@ fn a_key_at_the_limit_is_taken_and_one_above_is_not() {
     let key = encode_values(&kv(), &[at_limit]).unwrap();
     assert_eq!(recode(&kv(), &key), Ok(key));
 
+    let mut scratch = Vec::new();
     let mut out = Vec::new();
     let layout = kv();
+    let mut decoder = KeyDecoder::new(&layout, &text);
+    assert_eq!(decoder.next_column(&mut scratch), Ok(Value::Binary(&text)));
+    assert!(decoder.finish().is_err_and(|error| error.is_damage()));
     let mut builder = KeyBuilder::new(&layout, &mut out);
     assert_eq!(builder.push(Value::Binary(&text)), Err(KeyError::TooLong { bytes: KEY_BYTES_MAX + 1 }));
     builder.push(at_limit).unwrap();
