@@ -1,0 +1,206 @@
+//! Writes a keyed file.
+
+use std::path::Path;
+
+use codec::{FileId, KeyHash, hash_key};
+use vfs::Fs;
+
+use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, common_prefix};
+use crate::block::{Handle, Shape};
+use crate::compress::TAG_RAW;
+use crate::error::{Error, Result};
+use crate::filter::{FilterBuilder, PARTITION_KEYS_MAX};
+use crate::header::FileKind;
+use crate::index::keyed::{KeyedIndexBuilder, separate};
+use crate::index::root::Root;
+use crate::options::{FileInfo, WriterOptions};
+use crate::output::Output;
+use crate::properties::Properties;
+
+/// Writes keys and values in key order.
+///
+/// ```
+/// use nyala_sstable::{Cache, KeyedReader, KeyedWriter, WriterOptions};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("7.idx");
+/// let fs = vfs::OsFs::default();
+/// let mut writer = KeyedWriter::create(&fs, &path, codec::FileId(7), &WriterOptions::default())?;
+/// writer.add(b"kudu", None, b"1")?;
+/// writer.add(b"nyala", None, b"2")?;
+/// let info = writer.finish(b"mine")?;
+///
+/// let expect = Some((info.len, info.footer_checksum));
+/// let reader = KeyedReader::open(&fs, &path, info.id, Cache::new(1 << 20), expect)?;
+/// let value = reader.get(b"nyala", codec::hash_key(b"nyala"))?.expect("it was added");
+/// assert_eq!(value.bytes(), b"2");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct KeyedWriter {
+    output: Output,
+    block_bytes: usize,
+    index_block_bytes: usize,
+    has_filter: bool,
+    block: KeyedBuilder,
+    index: KeyedIndexBuilder,
+    filter: FilterBuilder,
+    root: Root,
+    /// A block that is written but not in the index yet: its separator needs the key after it.
+    unindexed: Option<Handle>,
+    separator: Vec<u8>,
+    last_key: Vec<u8>,
+    first_key: Vec<u8>,
+    entries: u64,
+    blocks: u64,
+    entries_in_partition: u64,
+}
+
+impl KeyedWriter {
+    /// Makes the file, which must not exist. The caller syncs the directory, once the file is finished.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(fs: &dyn Fs, path: &Path, id: FileId, options: &WriterOptions) -> Result<KeyedWriter> {
+        Ok(KeyedWriter {
+            output: Output::create(fs, path, id, FileKind::Keyed, options.writeback_bytes)?,
+            block_bytes: options.block_bytes,
+            index_block_bytes: options.index_block_bytes,
+            has_filter: options.filter,
+            block: KeyedBuilder::new(options.restart_interval),
+            index: KeyedIndexBuilder::new(),
+            filter: FilterBuilder::default(),
+            root: Root::default(),
+            unindexed: None,
+            separator: Vec::new(),
+            last_key: Vec::new(),
+            first_key: Vec::new(),
+            entries: 0,
+            blocks: 0,
+            entries_in_partition: 0,
+        })
+    }
+
+    /// Adds an entry. `hash` is that of the key, if the caller has it.
+    ///
+    /// # Panics
+    /// If `key` is not above the one before.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for a key of more than 64 KiB or a value of more than 64 MiB + 64 KiB: nothing was added.
+    /// [`Error::Io`], and from then on always.
+    pub fn add(&mut self, key: &[u8], hash: Option<KeyHash>, value: &[u8]) -> Result<()> {
+        self.output.check()?;
+        self.check_size("a key", key, KEY_BYTES_MAX)?;
+        self.check_size("a value", value, VALUE_BYTES_MAX)?;
+        let shared = common_prefix(&self.last_key, key);
+        if self.entries == 0 {
+            self.first_key.extend_from_slice(key);
+        } else {
+            let above = key.get(shared) > self.last_key.get(shared);
+            assert!(above, "keys are added to file {} in ascending order", self.output.id());
+        }
+        if !self.block.is_empty() && self.block.len_with(key, shared, value) > self.block_bytes {
+            self.write_block()?;
+        }
+        if let Some(handle) = self.unindexed.take() {
+            separate(&self.last_key, key, &mut self.separator);
+            self.index_block(handle)?;
+        }
+        self.block.add(key, shared, value);
+        if self.has_filter {
+            self.filter.add(hash.unwrap_or_else(|| hash_key(key)));
+        }
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        self.entries += 1;
+        self.entries_in_partition += 1;
+        Ok(())
+    }
+
+    /// How long the file is by now, with what waits to be written.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.output.len() + self.block.len() as u64
+    }
+
+    /// How many entries were added.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The key that was added last.
+    #[must_use]
+    pub fn last_key(&self) -> Option<&[u8]> {
+        (self.entries > 0).then_some(self.last_key.as_slice())
+    }
+
+    /// Writes what is left and syncs the file. `user_properties` are kept for the reader.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the caller then removes the file.
+    pub fn finish(mut self, user_properties: &[u8]) -> Result<FileInfo> {
+        self.output.check()?;
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        if let Some(handle) = self.unindexed.take() {
+            self.separator.clone_from(&self.last_key);
+            self.index_block(handle)?;
+        }
+        if self.index.blocks() > 0 {
+            self.write_partition()?;
+        }
+        let properties = Properties {
+            entries: self.entries,
+            blocks: self.blocks,
+            first_key: self.first_key,
+            last_key: self.last_key,
+            user: user_properties.to_vec(),
+        };
+        self.output.finish(&self.root, properties)
+    }
+
+    /// Stops. The file stays as it is, without a footer; the caller removes it.
+    pub fn abandon(self) {
+        drop(self);
+    }
+
+    fn check_size(&self, what: &'static str, bytes: &[u8], max: usize) -> Result<()> {
+        if bytes.len() <= max {
+            return Ok(());
+        }
+        let (bytes, max) = (bytes.len() as u64, max as u64);
+        Err(Error::TooLarge { file: self.output.id(), what, bytes, max })
+    }
+
+    fn write_block(&mut self) -> Result<()> {
+        let handle = self.output.block(Shape::Keyed, TAG_RAW, self.block.finish())?;
+        self.block.clear();
+        self.blocks += 1;
+        self.unindexed = Some(handle);
+        Ok(())
+    }
+
+    /// Takes a block into the index, under `self.separator`.
+    fn index_block(&mut self, handle: Handle) -> Result<()> {
+        self.index.add(&self.separator, handle);
+        let is_full = self.index.len() >= self.index_block_bytes
+            || self.entries_in_partition >= PARTITION_KEYS_MAX as u64;
+        if is_full { self.write_partition() } else { Ok(()) }
+    }
+
+    /// Ends a partition, under `self.separator`.
+    fn write_partition(&mut self) -> Result<()> {
+        let filter = match self.filter.finish() {
+            Some(payload) => Some(self.output.block(Shape::Filter, TAG_RAW, payload)?),
+            None => None,
+        };
+        let blocks = self.index.blocks();
+        let index = self.output.block(Shape::KeyedIndex, TAG_RAW, self.index.finish())?;
+        self.index.clear();
+        self.root.push(index, filter, blocks, self.entries_in_partition, &self.separator);
+        self.entries_in_partition = 0;
+        Ok(())
+    }
+}
