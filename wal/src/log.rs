@@ -67,6 +67,15 @@ pub struct SegmentInfo {
     pub first_version: Option<Version>,
 }
 
+impl SegmentInfo {
+    /// Where its first record begins. A log may be read from this segment on only once it is synced through here:
+    /// call [`Log::sync`] with it before naming the segment as the start of the log.
+    #[must_use]
+    pub fn start(&self) -> Position {
+        Position { segment: self.id, offset: RECORDS_START }
+    }
+}
+
 /// A log that is being written. Shared between threads.
 pub struct Log {
     options: Options,

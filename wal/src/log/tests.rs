@@ -1,6 +1,7 @@
 //! The writer on a simulated disk.
 
 use proptest::prelude::*;
+use vfs::Fs;
 use vfs::sim::{Fault, OpKind, OpSet, PowerCut};
 
 use super::*;
@@ -126,6 +127,23 @@ fn segments_are_counted_and_forgotten() {
 }
 
 #[test]
+fn a_log_can_be_read_from_a_later_segment_once_its_start_is_synced() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append(&log, &bodies(25, 300));
+    let last = *log.segments().last().unwrap();
+    log.sync(last.start()).unwrap();
+    fs.remove(&file(FIRST)).unwrap();
+    log.forget_below(last.id);
+    append_one(&log, 50, 10);
+    let fs = fs.power_cut(&PowerCut::lose_all());
+    let scan = crate::scan(&options(&fs), last.id, &present(&fs)).unwrap();
+    assert_eq!(scan.segments, [last.id]);
+    let whole = bodies(25, 300);
+    assert!(whole.ends_with(&crate::testing::replay(&scan).unwrap()));
+}
+
+#[test]
 fn a_rotated_log_goes_on_in_a_new_segment() {
     let fs = disk(1);
     let log = new_log(&fs);
@@ -137,6 +155,35 @@ fn a_rotated_log_goes_on_in_a_new_segment() {
     append_one(&log, 1, 10);
     assert_eq!(log.segments().len(), 2);
     assert_eq!(read_all(&fs).unwrap(), bodies(2, 10));
+}
+
+#[test]
+fn a_log_can_be_created_where_a_whole_segment_has_no_space() {
+    let fs = disk(1);
+    fs.set_capacity(Some(1000));
+    let log = new_log(&fs);
+    append_one(&log, 0, 500);
+    log.sync(log.end()).unwrap();
+    assert_eq!(read_all(&fs.power_cut(&PowerCut::lose_all())).unwrap(), bodies(1, 500));
+}
+
+#[test]
+fn a_failure_at_any_call_of_the_creation_is_reported() {
+    let calls = {
+        let fs = disk(1);
+        let before = fs.operations();
+        new_log(&fs);
+        fs.operations() - before
+    };
+    for n in 0..calls {
+        let fs = disk(1);
+        fs.fail_at(fs.operations() + n, Fault::eio());
+        let error = create(options(&fs), &numbers()).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("/log"), "{error}");
+    }
+    let fs = disk(1);
+    new_log(&fs);
+    assert!(create(options(&fs), &numbers()).is_err(), "an old segment is never written");
 }
 
 #[test]
