@@ -48,7 +48,8 @@ impl Retention {
     /// Whether some reader finds `version` when the next newer version of the key is `newer`: one that reads at a
     /// point from `version` on and before `newer`.
     #[inline]
-    fn needs(&self, version: Version, newer: Option<Version>) -> bool {
+    #[must_use]
+    pub fn needs(&self, version: Version, newer: Option<Version>) -> bool {
         let Some(newer) = newer else {
             return true;
         };

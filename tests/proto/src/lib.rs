@@ -26,5 +26,7 @@ pub fn generate(proto: &Path, name: &str) -> Result<String, String> {
         .collect();
     let generated = config.generate(modules).map_err(|error| error.to_string())?;
     let body = generated.into_values().collect::<String>();
-    Ok(format!("// Generated from {name} by {GENERATORS}; do not edit.\n// `cargo test -p nyala-proto-check` compares it, and writes it anew if NYALA_PROTO_WRITE is set.\n{body}"))
+    Ok(format!(
+        "// Generated from {name} by {GENERATORS}; do not edit.\n// `cargo test -p nyala-proto-check` compares it, and writes it anew if NYALA_PROTO_WRITE is set.\n{body}"
+    ))
 }

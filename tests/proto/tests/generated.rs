@@ -20,7 +20,8 @@ fn checked_in_code_is_what_the_proto_files_give() {
         }
         let wanted = generate(&proto_path, proto).expect("a .proto file of ours compiles");
         if std::env::var_os("NYALA_PROTO_WRITE").is_some() {
-            std::fs::create_dir_all(code_path.parent().expect("the code lies in a folder")).expect("a folder");
+            std::fs::create_dir_all(code_path.parent().expect("the code lies in a folder"))
+                .expect("a folder");
             std::fs::write(&code_path, &wanted).expect("the code is written");
         }
         let found = std::fs::read_to_string(&code_path).unwrap_or_default();
