@@ -13,7 +13,7 @@ use nyala_pkindex::{
     BoxError, Compaction, CompactionOptions, CompactionStats, Entry, Error, IndexFile, InlineExecutor,
     Output, Relocate, Retention, Run, RunOptions, RunWriter, WrittenFile,
 };
-use sstable::Cache;
+use sstable::{Cache, WriterOptions};
 use vfs::{Fs, OsFs};
 
 /// Counts the allocations of the thread that asks, so that tests beside each other do not disturb each other.
@@ -89,7 +89,7 @@ impl Folder {
 
     /// A run of every `step`th key below `keys`.
     fn run(&self, keys: u64, step: usize, versions: u64) -> Arc<Run> {
-        let options = RunOptions::default();
+        let options = without_filter();
         let mut writer = RunWriter::new(self, &options);
         for key in (0..keys).step_by(step) {
             let location = Location { rowset: RowsetId(versions as u32), rowid: RowId(key as u32) };
@@ -98,6 +98,12 @@ impl Folder {
         }
         self.open(&writer.finish().expect("a sound disk")).expect("what was written")
     }
+}
+
+/// With debug assertions the library that builds filters puts every hash into a set first, to see that none comes
+/// twice. That is not what is counted here.
+fn without_filter() -> RunOptions {
+    RunOptions { file: WriterOptions { filter: false, ..WriterOptions::default() }, ..RunOptions::default() }
 }
 
 /// Moves rows without doing anything.
@@ -122,7 +128,7 @@ fn allocations(keys: u64) -> (u64, CompactionStats) {
         base: true,
         retention: Retention { floor: Version(u64::MAX), snapshots: vec![Version(keys)] },
         moving: vec![RowsetId(1)],
-        options: CompactionOptions { slices: 1, ..CompactionOptions::default() },
+        options: CompactionOptions { slices: 1, run: without_filter(), ..CompactionOptions::default() },
     };
     let hook = |_: usize| -> Box<dyn Relocate> { Box::new(Elsewhere) };
     let before = ALLOCATIONS.get();
@@ -139,5 +145,5 @@ fn allocations_grow_with_blocks_and_never_with_keys() {
     assert!(stats.keys_passed > 30_000 && stats.entries_dropped > 10_000 && stats.entries_moved > 10_000);
     let blocks = (stats.bytes_in + stats.bytes_out) / 4096;
     println!("{many} allocations for {} keys in {blocks} blocks; {few} for a tenth", stats.keys);
-    assert!(many - few < 4 * blocks, "{many} allocations for {} keys in {blocks} blocks", stats.keys);
+    assert!(many - few < 3 * blocks, "{many} allocations for {} keys in {blocks} blocks", stats.keys);
 }
