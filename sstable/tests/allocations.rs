@@ -53,7 +53,7 @@ fn key(i: u64) -> [u8; 16] {
 #[test]
 fn cached_reads_allocate_nothing_and_writers_nothing_per_entry() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let fs = vfs::OsFs::default();
+    let fs = vfs::OsFs;
     let cache = Cache::new(64 << 20);
     let options = WriterOptions { compression: Compression::Lz4, ..WriterOptions::default() };
 
