@@ -12,7 +12,8 @@ use std::cmp::Ordering;
 use super::arena::{Address, Arena};
 use super::versions;
 
-/// Slots of a leaf, and separators of an inner node. Windows of 16 bytes, and 32 or 64 slots, were measured and lost.
+/// Slots of a leaf, and separators of an inner node. Measured: windows of 16 bytes take 12 bytes more for an entry and
+/// were mostly slower; 32, 48 or 64 slots differ by less than the noise.
 pub(super) const LEAF_KEYS: usize = 48;
 pub(super) const INNER_KEYS: usize = 32;
 
