@@ -1,0 +1,169 @@
+//! Background work: which there is, and who does it.
+//!
+//! With threads, one flushes, one compacts and one keeps house, each woken by its signal. In the inline mode callers'
+//! threads do the same work, one piece at a time, in a seeded order.
+//!
+//! Invariant: a panic in a worker poisons the engine and wakes all that wait; it takes nothing else down.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use codec::FileId;
+
+use crate::core::Core;
+use crate::error::{Error, ErrorKind};
+use crate::manifest::Edit;
+use crate::{compaction, flush};
+
+/// How often the house is kept without a signal.
+const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
+/// How long a worker sleeps without a signal.
+const IDLE_PERIOD: Duration = Duration::from_millis(200);
+
+/// Starts the threads.
+pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
+    if core.is_inline() {
+        return Ok(());
+    }
+    spawn(core, "flush", |core| {
+        core.signals.flush.wait(IDLE_PERIOD);
+        run_flushes(core);
+    })?;
+    spawn(core, "compact", |core| {
+        core.signals.compaction.wait(IDLE_PERIOD);
+        while !is_stopping(core) {
+            let Some(job) = compaction::claim(core, is_idle(core)) else { break };
+            // A failure is counted and logged where it happens, and backs off.
+            let _ = compaction::run(core, &job);
+        }
+    })?;
+    let last_sync = parking_lot::Mutex::new(core.clock.now());
+    spawn(core, "house", move |core| {
+        core.signals.housekeeping.wait(HOUSEKEEPING_PERIOD);
+        keep_house(core);
+        sync_in_time(core, &mut last_sync.lock());
+    })
+}
+
+fn spawn(core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) -> Result<(), Error> {
+    let shared = Arc::clone(core);
+    let body = move || {
+        while !is_stopping(&shared) {
+            if catch_unwind(AssertUnwindSafe(|| work(&shared))).is_err() {
+                shared.health.poison(&Error::new(ErrorKind::Io, "a background worker panicked"));
+                break;
+            }
+        }
+    };
+    core.workers.spawn(name, body).map_err(|error| Error::io("starting a thread", error))
+}
+
+fn is_stopping(core: &Core) -> bool {
+    core.workers.stopping().load(Ordering::Acquire)
+}
+
+/// Idle: no memory to flush presses. Work that only tidies up may run then.
+fn is_idle(core: &Core) -> bool {
+    !core.stall.is_above_soft()
+}
+
+/// Flushes until nothing is sealed, and seals by itself when memory is short although nothing is.
+pub(crate) fn run_flushes(core: &Core) {
+    while !is_stopping(core) {
+        if let Some(job) = flush::claim(core) {
+            flush::run(core, &job);
+        } else if !(core.stall.is_above_soft() && core.health.is_healthy() && flush::seal_largest(core)) {
+            break;
+        }
+    }
+}
+
+/// What has to be done now and then, whatever else happens.
+pub(crate) fn keep_house(core: &Core) {
+    core.files.delete_obsolete(&core.cache);
+    if !core.health.is_healthy() {
+        return;
+    }
+    if core.log.needs_segment() {
+        let id = core.files.next_id();
+        if let Err(error) = core.log.prepare(id) {
+            // The append makes its own segment then, and meets the same error where it matters.
+            tracing::debug!(%error, "the next log segment could not be prepared");
+        }
+    }
+    if let Some(ceiling) = core.commit.ceiling_to_raise() {
+        raise_ceiling(core, ceiling);
+    }
+    bound_log(core);
+}
+
+fn raise_ceiling(core: &Core, ceiling: codec::Version) {
+    let edit = Edit { version_ceiling: Some(ceiling), ..Edit::default() };
+    let installed =
+        core.manifest.install(|_| Ok(Some(edit)), |state| core.commit.raise_ceiling(state.version_ceiling));
+    if let Err(error) = installed {
+        core.health.fail(&error);
+    }
+}
+
+/// Flushes what keeps the log longer than its bound, however small it is.
+fn bound_log(core: &Core) {
+    let total = core.log.total_bytes();
+    if total <= core.options.log_bytes_max {
+        return;
+    }
+    let segments = core.log.segments();
+    let mut excess = total - core.options.log_bytes_max;
+    let mut keep = FileId(0);
+    for segment in &segments {
+        keep = segment.id;
+        if excess == 0 {
+            break;
+        }
+        excess = excess.saturating_sub(segment.bytes);
+    }
+    flush::seal_older_than(core, keep);
+    // A log that nothing needs any more goes without a flush.
+    flush::drop_unneeded_log(core);
+}
+
+fn sync_in_time(core: &Core, last: &mut Duration) {
+    let Some(interval) = core.options.background_sync_interval else { return };
+    let now = core.clock.now();
+    if now < *last + interval || !core.health.is_healthy() {
+        return;
+    }
+    *last = now;
+    let end = core.log.end();
+    if core.log.synced() < end {
+        match core.log.sync(end).and_then(|()| core.log.attest()) {
+            Ok(()) => {}
+            Err(error) => core.health.fail(&error.into()),
+        }
+    }
+}
+
+/// Inline mode: does a piece of the work that waits, or leaves it for later, as the seed has it. Memory above its
+/// bound, or the log above its own, leaves no choice.
+pub(crate) fn run_some(core: &Core) {
+    if !core.try_inline() {
+        return;
+    }
+    match core.chance.below(4) {
+        0 => run_flushes(core),
+        1 => {
+            if let Some(job) = compaction::claim(core, core.chance.below(2) == 0) {
+                // Counted where it happens; the inputs stay in force.
+                let _ = compaction::run(core, &job);
+            }
+        }
+        2 => keep_house(core),
+        _ => {}
+    }
+    if core.stall.is_above_soft() {
+        run_flushes(core);
+    }
+    core.end_inline();
+}

@@ -1,0 +1,179 @@
+//! Evaluates the checked operations of a batch, in the caller's thread, at one pinned view of each table.
+//!
+//! Turns a batch into one of puts and deletions alone, with what was seen of each key that a decision hangs on. The
+//! leader then only compares.
+
+use std::collections::HashMap;
+
+use codec::{KeyHash, Version, hash_key};
+use encoded_key::KeyProbe;
+
+use super::ops::{self, Op, OpKind, Ops};
+use super::{Buffer, Check, changes};
+use crate::catalog::TableCore;
+use crate::commit::Expectation;
+use crate::core::Core;
+use crate::error::{Error, ErrorKind};
+use crate::read::{self, ReadPoint};
+use crate::row::show_key;
+
+/// A batch as it can be committed.
+pub(crate) struct Resolved {
+    pub(crate) body: Vec<u8>,
+    pub(crate) operations: u32,
+    pub(crate) expectations: Vec<Expectation>,
+    /// The keys that the expectations speak of, one after the other.
+    pub(crate) seen_keys: Vec<u8>,
+}
+
+/// Evaluates the batch.
+///
+/// # Errors
+/// `DuplicateKey` and `MissingRow`, both from visible data or from the batch itself, with the operation's position.
+pub(crate) fn evaluate(core: &Core, buffer: &Buffer) -> Result<Resolved, Error> {
+    let mut evaluation = Evaluation {
+        core,
+        buffer,
+        points: buffer.targets.iter().map(|table| core.read_point(&table.tablet)).collect(),
+        resolved: Resolved {
+            body: Vec::with_capacity(buffer.body.len()),
+            operations: 0,
+            expectations: Vec::with_capacity(buffer.checks.len()),
+            seen_keys: Vec::new(),
+        },
+        earlier: HashMap::with_capacity(buffer.operations as usize),
+        links: Vec::with_capacity(buffer.operations as usize),
+        row: Vec::new(),
+    };
+    let mut checks = buffer.checks.iter().copied().peekable();
+    for (position, op) in (0u32..).zip(Ops::new(&buffer.body)) {
+        let op = op.expect("a batch's bytes are written by the batch");
+        let check = checks.next_if(|(at, _)| *at == position).map(|(_, check)| check);
+        evaluation
+            .operation(&op, check)
+            .map_err(|error| evaluation.named(error, position, &op))?;
+    }
+    Ok(evaluation.resolved)
+}
+
+/// An operation of the resolved body, and the one before it with the same table and hash.
+#[derive(Clone, Copy)]
+struct Link {
+    start: usize,
+    before: Option<usize>,
+}
+
+struct Evaluation<'a> {
+    core: &'a Core,
+    buffer: &'a Buffer,
+    points: Vec<ReadPoint>,
+    resolved: Resolved,
+    /// The last operation of each table and hash, as an index of `links`.
+    earlier: HashMap<(usize, KeyHash), usize>,
+    links: Vec<Link>,
+    row: Vec<u8>,
+}
+
+/// What the key holds when its operation's turn comes.
+enum Seen {
+    Absent,
+    /// A live row. Its bytes are in `Evaluation::row` if they were asked for.
+    Live,
+}
+
+impl Evaluation<'_> {
+    fn operation(&mut self, op: &Op<'_>, check: Option<Check>) -> Result<(), Error> {
+        let target = self.target(op);
+        let hash = hash_key(op.key);
+        let Some(check) = check else {
+            return self.write(target, hash, op);
+        };
+        let seen = self.look(target, hash, op.key, check == Check::Live)?;
+        match (check, seen) {
+            (Check::Absent, Seen::Live) => Err(Error::new(ErrorKind::DuplicateKey, "the key is there already")),
+            // What it saw is still checked: if the row goes before the commit, the operation has to be in.
+            (Check::AbsentOrSkip, Seen::Live) => Ok(()),
+            (Check::Live, Seen::Absent) => Err(Error::new(ErrorKind::MissingRow, "there is no row of this key")),
+            (Check::Absent | Check::AbsentOrSkip, Seen::Absent) => self.write(target, hash, op),
+            (Check::Live, Seen::Live) => {
+                let old = std::mem::take(&mut self.row);
+                let mut new = Vec::with_capacity(old.len() + op.row.len());
+                let layout = self.table(target).schema.row_layout();
+                layout.patch(&old, &changes::read(op.row), &mut new)?;
+                self.row = old;
+                self.write(target, hash, &Op { kind: OpKind::Put, row: &new, ..*op })
+            }
+        }
+    }
+
+    fn table(&self, target: usize) -> &TableCore {
+        &self.buffer.targets[target]
+    }
+
+    fn target(&self, op: &Op<'_>) -> usize {
+        let found = self.buffer.targets.iter().position(|table| table.id == op.table);
+        found.expect("a batch knows every table that it names")
+    }
+
+    fn write(&mut self, target: usize, hash: KeyHash, op: &Op<'_>) -> Result<(), Error> {
+        let start = self.resolved.body.len();
+        let before = self.earlier.insert((target, hash), self.links.len());
+        self.links.push(Link { start, before });
+        ops::put(&mut self.resolved.body, op);
+        self.resolved.operations += 1;
+        Ok(())
+    }
+
+    /// Looks the key up: in the batch so far, else in the store. What is seen in the store becomes an expectation.
+    fn look(
+        &mut self,
+        target: usize,
+        hash: KeyHash,
+        key_bytes: &[u8],
+        wants_row: bool,
+    ) -> Result<Seen, Error> {
+        if let Some(kind) = self.look_in_batch(target, hash, key_bytes, wants_row) {
+            return Ok(if kind == OpKind::Put { Seen::Live } else { Seen::Absent });
+        }
+        let point = &self.points[target];
+        let probe = KeyProbe::new(key_bytes);
+        self.row.clear();
+        let saw: Option<Version> = if wants_row {
+            read::row_bytes(point, &probe, &mut self.row)?.map(|(version, _)| version)
+        } else {
+            read::latest(point, &probe)?.and_then(|(version, is_deleted)| (!is_deleted).then_some(version))
+        };
+        let at = point.at;
+        let start = self.resolved.seen_keys.len();
+        self.resolved.seen_keys.extend_from_slice(key_bytes);
+        let key = start..self.resolved.seen_keys.len();
+        self.resolved.expectations.push(Expectation { target, key, saw, at });
+        Ok(if saw.is_some() { Seen::Live } else { Seen::Absent })
+    }
+
+    fn look_in_batch(&mut self, target: usize, hash: KeyHash, key: &[u8], wants_row: bool) -> Option<OpKind> {
+        let mut next = self.earlier.get(&(target, hash)).copied();
+        let op = loop {
+            let link = self.links[next?];
+            let op = Ops::new(&self.resolved.body[link.start..]).next()?.expect("written here");
+            if op.key == key {
+                break op;
+            }
+            next = link.before;
+        };
+        if wants_row {
+            self.row.clear();
+            self.row.extend_from_slice(op.row);
+        }
+        Some(op.kind)
+    }
+
+    fn named(&self, error: Error, position: u32, op: &Op<'_>) -> Error {
+        let error = error.with_operation(position as usize);
+        if self.core.options.keys_in_errors {
+            let schema = &self.table(self.target(op)).schema;
+            return error.with_key(show_key(schema, op.key));
+        }
+        error
+    }
+}

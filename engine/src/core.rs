@@ -1,0 +1,161 @@
+//! What every handle, reader and worker shares.
+//!
+//! Owns the parts of an open engine and nothing else: each part keeps its own invariants. A [`Handle`] is what users'
+//! handles hold; when the last one goes, the engine closes. Workers and iterators hold the [`Core`] alone, so they
+//! keep nothing open.
+//!
+//! Lock order, over all parts: manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view cell.
+//! The leaves (queue, tickets, registry, catalog, health, obsolete list, signals) are never held while another lock
+//! is taken. Nothing that a reader needs is held across disk work; of what a writer needs, the stage is held across
+//! the append to the log.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use codec::Version;
+use parking_lot::Mutex;
+use vfs::Lock;
+
+use crate::background;
+use crate::batch::BufferPool;
+use crate::catalog::Catalog;
+use crate::commit::Commit;
+use crate::compaction::Backoff;
+use crate::error::Error;
+use crate::files::Files;
+use crate::health::HealthCell;
+use crate::manifest::Manifest;
+use crate::options::{Options, RuntimeMode};
+use crate::read::ReadPoint;
+use crate::runtime::{Chance, Clock, Signal, Workers};
+use crate::snapshot::{Registry, Snapshot};
+use crate::stall::Stall;
+use crate::stats::Counters;
+use crate::tablet::Tablet;
+
+/// Wakes the workers, by what they do.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    pub(crate) flush: Signal,
+    pub(crate) compaction: Signal,
+    pub(crate) housekeeping: Signal,
+}
+
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) files: Arc<Files>,
+    pub(crate) cache: Arc<sstable::Cache>,
+    pub(crate) log: wal::Log,
+    pub(crate) manifest: Manifest,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) catalog: Catalog,
+    pub(crate) commit: Commit,
+    pub(crate) stall: Stall,
+    pub(crate) health: HealthCell,
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) workers: Workers,
+    pub(crate) signals: Signals,
+    pub(crate) backoff: Backoff,
+    pub(crate) counters: Counters,
+    pub(crate) buffers: BufferPool,
+    /// Set while a caller's thread does inline work, which must not nest.
+    pub(crate) is_inline_busy: AtomicBool,
+    /// Held until the engine is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// What a read that begins now sees of a tablet.
+    ///
+    /// A memtable that is active before and after the visible version is read holds, with what is below it in the
+    /// view, every operation up to that version.
+    pub(crate) fn read_point(&self, tablet: &Tablet) -> ReadPoint {
+        let mut view = tablet.view.pin();
+        loop {
+            let at = self.registry.visible();
+            let again = tablet.view.pin();
+            if Arc::ptr_eq(view.active(), again.active()) {
+                return ReadPoint { view: again, at };
+            }
+            view = again;
+        }
+    }
+
+    /// What a read at a snapshot sees. The snapshot was registered before: whatever view is in force holds what it
+    /// needs.
+    pub(crate) fn read_point_at(&self, tablet: &Tablet, snapshot: &Snapshot) -> Result<ReadPoint, Error> {
+        if !snapshot.belongs_to(&self.registry) {
+            return Err(Error::invalid("the snapshot belongs to another engine"));
+        }
+        Ok(ReadPoint { view: tablet.view.pin(), at: snapshot.at() })
+    }
+
+    /// Waits until a version is visible.
+    pub(crate) fn wait_visible(&self, version: Version) -> Result<(), Error> {
+        self.health.progress.wait_for(Duration::from_millis(100), || {
+            if self.registry.visible() >= version {
+                return Some(Ok(()));
+            }
+            self.health.check_writable().err().map(Err)
+        })
+    }
+
+    /// Tells the backpressure how many runs the worst tablet has.
+    pub(crate) fn note_runs(&self) {
+        let runs = self.catalog.all().iter().map(|table| table.tablet.view.pin().runs.len()).max();
+        self.stall.set_runs(runs.unwrap_or(0));
+    }
+
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.options.runtime, RuntimeMode::Inline { .. })
+    }
+
+    /// In the inline mode: does some of the work that waits, perhaps none, as the seed has it.
+    pub(crate) fn run_inline_work(&self) {
+        if self.is_inline() {
+            background::run_some(self);
+        }
+    }
+
+    /// In the inline mode: does all flushes that wait.
+    pub(crate) fn run_inline_flushes(&self) {
+        if self.is_inline() {
+            background::run_flushes(self);
+        }
+    }
+
+}
+
+/// What users' handles share. The engine closes when the last one is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) core: Arc<Core>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = crate::engine::close(&self.core) {
+            tracing::error!(%error, "the engine could not be closed cleanly; its log will be replayed");
+        }
+    }
+}
+
+impl Core {
+    /// Takes the guard of inline work, if nobody has it.
+    pub(crate) fn try_inline(&self) -> bool {
+        !self.is_inline_busy.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_inline(&self) {
+        self.is_inline_busy.store(false, Ordering::Release);
+    }
+}

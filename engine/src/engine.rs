@@ -1,0 +1,387 @@
+//! The engine: opens, makes and drops tables, closes.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use codec::{TableId, TabletId, Version};
+use parking_lot::Mutex;
+
+use crate::background;
+use crate::batch::{BufferPool, WriteBatch};
+use crate::catalog::{TableCore, check_name};
+use crate::check::{self, CheckReport};
+use crate::commit::Commit;
+use crate::compaction::Backoff;
+use crate::core::{Core, Handle, Signals};
+use crate::error::{Error, ErrorKind};
+use crate::files::LOCK;
+use crate::flush;
+use crate::health::{Health, HealthCell};
+use crate::manifest::{self, Edit, TableDesc};
+use crate::options::{Options, RuntimeMode};
+use crate::recovery::{self, RecoveryReport};
+use crate::runtime::{Chance, Clock, Workers};
+use crate::schema::Schema;
+use crate::snapshot::{Registry, Snapshot};
+use crate::stall::Stall;
+use crate::stats::{Counters, Stats};
+use crate::table::Table;
+use crate::tablet::Tablet;
+use crate::view::TabletView;
+
+/// An open storage engine: tables in a directory.
+///
+/// A handle: cheap to clone, for any number of threads. When the last handle of the engine and of its tables is
+/// dropped, the engine closes: it flushes what is in memory, syncs, and lets go of the directory. [`Engine::close`]
+/// does so at once and says whether it worked. A program that ends without either loses nothing that was
+/// acknowledged: the next open replays the log.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, Options, Schema, Type};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+/// let people = engine.open_or_create_table("people", schema)?;
+/// people.upsert((1, "Ada"))?;
+/// engine.close()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    handle: Arc<Handle>,
+    report: Arc<RecoveryReport>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("dir", &self.core().files.dir).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the database in `dir`, or makes one there if [`Options::create_if_missing`] says so.
+    ///
+    /// Recovers what the last process left: every acknowledged batch is there, whole. Takes as long as it takes to
+    /// replay at most [`Options::log_bytes_max`] of log, usually far less.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for options that contradict themselves, `Locked` if the database is open already, here or in
+    /// another process, `UnsupportedFormat` if a newer version wrote it, `Corruption` if it is damaged or is not a
+    /// database, `ReadOnly`, `NoSpace`, `Io`. The directory is as before then, but for files that nothing names.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Engine, Error> {
+        let dir = dir.as_ref();
+        options.validate()?;
+        recovery::prepare_directory(&*options.fs, dir, options.create_if_missing)?;
+        // A newer format is refused before even the lock is taken.
+        manifest::read_current(&*options.fs, dir)?;
+        let lock = options.fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                Error::new(ErrorKind::Locked, format!("{} is open already", dir.display()))
+            }
+            _ => Error::io_write(format_args!("locking {}", dir.display()), error),
+        })?;
+        let cache = sstable::Cache::new(options.cache_bytes());
+        let recovered = recovery::recover(&options, dir, &cache)?;
+        let visible = Version(recovered.first_version.0 - 1);
+        let (clock, seed) = match options.runtime {
+            RuntimeMode::Threads => (Clock::real(), 0),
+            RuntimeMode::Inline { seed } => (Clock::manual(), seed),
+        };
+        let core = Arc::new(Core {
+            stall: Stall::new(options.memtable_bytes_max()),
+            options,
+            files: recovered.files,
+            cache,
+            log: recovered.log,
+            manifest: recovered.manifest,
+            registry: Arc::new(Registry::new(visible)),
+            catalog: recovered.catalog,
+            commit: Commit::new(recovered.first_version, recovered.ceiling),
+            health: HealthCell::default(),
+            clock,
+            chance: Chance::new(seed),
+            workers: Workers::default(),
+            signals: Signals::default(),
+            backoff: Backoff::default(),
+            counters: Counters::default(),
+            buffers: BufferPool::default(),
+            is_inline_busy: AtomicBool::new(false),
+            lock: Mutex::new(Some(lock)),
+        });
+        core.note_runs();
+        let handle = Arc::new(Handle { core: Arc::clone(&core) });
+        background::start(&core)?;
+        // Debt from before is worked off without a new flush.
+        core.signals.compaction.set();
+        Ok(Engine { handle, report: Arc::new(recovered.report) })
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    /// What the open found and did.
+    #[must_use]
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.report
+    }
+
+    /// Makes a table.
+    ///
+    /// # Errors
+    /// `TableExists`; `InvalidArgument` for a name that is empty, longer than 255 bytes, or has control characters or
+    /// slashes; `NoSpace`, `Io`, `Closed`.
+    pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
+        check_name(name)?;
+        let core = self.core();
+        core.health.check_writable()?;
+        // What survives a loss of power is a prefix of the commits over all tables: the table must not be there
+        // without what was visible before it.
+        core.sync_visible()?;
+        let schema = Arc::new(schema);
+        let made = std::cell::OnceCell::new();
+        let installed = core.manifest.install(
+            |state| {
+                if state.tables.values().any(|table| table.name == name) {
+                    return Err(Error::new(ErrorKind::TableExists, format!("there is a table {name:?} already")));
+                }
+                let (id, tablet) = (state.next_table, state.next_tablet);
+                let _ = made.set((id, tablet));
+                Ok(Some(Edit {
+                    next_table: Some(TableId(id.0 + 1)),
+                    next_tablet: Some(TabletId(tablet.0 + 1)),
+                    tables: vec![TableDesc {
+                        id,
+                        name: name.to_owned(),
+                        schema: schema.encode_to_vec(),
+                        tablets: vec![tablet],
+                    }],
+                    ..Edit::default()
+                }))
+            },
+            |_| {
+                let &(id, tablet) = made.get().expect("the edit was made");
+                let tablet = Arc::new(Tablet::new(tablet, id, TabletView::empty));
+                let table = Arc::new(TableCore::new(id, name.to_owned(), Arc::clone(&schema), tablet));
+                core.catalog.insert(Arc::clone(&table));
+                table
+            },
+        );
+        match installed {
+            Ok(table) => Ok(self.table(table.expect("the edit is always made"))),
+            Err(error) if error.kind() == ErrorKind::TableExists => Err(error),
+            Err(error) => {
+                core.health.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens a table, which must have this schema.
+    ///
+    /// # Errors
+    /// `NoSuchTable`; `SchemaMismatch` says which column differs and how; `Closed`.
+    pub fn open_table(&self, name: &str, schema: &Schema) -> Result<Table, Error> {
+        let table = self.existing_table(name)?;
+        table.schema().matches(schema).map_err(|error| error.context(format!("table {name:?}")))?;
+        Ok(table)
+    }
+
+    /// Opens a table with whatever schema it has.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `Closed`.
+    pub fn existing_table(&self, name: &str) -> Result<Table, Error> {
+        self.core().health.check_open()?;
+        let table = self.core().catalog.get(name);
+        let table = table.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, format!("there is no table {name:?}")))?;
+        Ok(self.table(table))
+    }
+
+    /// Opens a table, or makes it if there is none of this name.
+    ///
+    /// # Errors
+    /// As for [`Engine::open_table`] and [`Engine::create_table`].
+    pub fn open_or_create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
+        if self.core().catalog.get(name).is_none() {
+            match self.create_table(name, schema.clone()) {
+                Err(error) if error.kind() == ErrorKind::TableExists => {}
+                made => return made,
+            }
+        }
+        self.open_table(name, &schema)
+    }
+
+    fn table(&self, core: Arc<TableCore>) -> Table {
+        Table::new(Arc::clone(&self.handle), core)
+    }
+
+    /// Drops a table with all its rows. Handles of it answer `NoSuchTable` from then on; iterators that run finish.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `NoSpace`, `Io`, `Closed`.
+    pub fn drop_table(&self, name: &str) -> Result<(), Error> {
+        let core = self.core();
+        core.health.check_writable()?;
+        let table = self.existing_table(name)?.core_of(&self.handle)?.clone();
+        {
+            let _stage = core.commit.stage();
+            table.tablet.check_not_dropped()?;
+            table.tablet.mark_dropped(true);
+        }
+        let drop = || {
+            core.sync_visible()?;
+            let edit = Edit { dropped_tables: vec![table.id], ..Edit::default() };
+            core.manifest.install(|_| Ok(Some(edit)), |_| core.catalog.remove(&table))
+        };
+        if let Err(error) = drop() {
+            core.health.fail(&error);
+            table.tablet.mark_dropped(false);
+            return Err(error);
+        }
+        core.stall.shrink(table.tablet.uncount());
+        let view = table.tablet.view.pin();
+        for file in view.runs.iter().flat_map(|run| run.files()) {
+            core.files.retire_index(Arc::clone(file));
+        }
+        for rowset in view.rowsets.iter() {
+            core.files.retire_rows(Arc::clone(rowset));
+        }
+        table.tablet.view.replace(|view| TabletView::empty(Arc::clone(view.active())));
+        core.note_runs();
+        core.health.progress.notify();
+        core.signals.housekeeping.set();
+        core.run_inline_work();
+        Ok(())
+    }
+
+    /// The names of all tables, in order.
+    #[must_use]
+    pub fn tables(&self) -> Vec<String> {
+        self.core().catalog.all().iter().map(|table| table.name.clone()).collect()
+    }
+
+    /// An empty batch.
+    #[must_use]
+    pub fn batch(&self) -> WriteBatch {
+        WriteBatch::new(Arc::clone(&self.handle))
+    }
+
+    /// A snapshot of all tables: what is visible now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.core().registry.take()
+    }
+
+    /// Makes every write that was acknowledged so far survive a loss of power.
+    ///
+    /// # Errors
+    /// `Io`, which also means that the engine takes no more writes; `Closed`.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.core().health.check_writable()?;
+        self.core().sync_visible()
+    }
+
+    /// Writes everything that is in memory to rowsets and index runs, and waits for it. Not needed for durability:
+    /// the log has that. Afterwards an open has nothing to replay of it.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`, `Closed`.
+    pub fn flush(&self) -> Result<(), Error> {
+        let core = self.core();
+        core.health.check_writable()?;
+        let tablets: Vec<_> = core.catalog.all().iter().map(|table| Arc::clone(&table.tablet)).collect();
+        flush::flush_and_wait(core, &tablets)
+    }
+
+    /// Numbers about the engine and its tables.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats::of(self.core())
+    }
+
+    /// Whether the engine takes writes, and the first cause if not.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.core().health.report()
+    }
+
+    /// Takes writes again after `NoSpace`. If the disk is still full, the next write says so again.
+    ///
+    /// # Errors
+    /// The cause, if the engine is poisoned; `Closed`.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.core().health.resume()?;
+        self.core().signals.flush.set();
+        self.core().signals.compaction.set();
+        self.core().run_inline_flushes();
+        Ok(())
+    }
+
+    /// Reads everything on disk and checks it: every checksum, the order of every file, that every index entry leads
+    /// to its row and version, and that the counts are right. Takes as long as reading it all; writes go on.
+    ///
+    /// # Errors
+    /// `Closed`, `Io`. Damage is no error of the check: it is in the report.
+    pub fn check(&self) -> Result<CheckReport, Error> {
+        check::check(self.core())
+    }
+
+    /// Flushes, syncs, ends the threads and lets go of the directory. Calls on other handles answer `Closed` from
+    /// then on. Closing twice is fine.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Io` if what is in memory could not be written out. It is in the log then, as far as the log took
+    /// it, and the engine is closed nevertheless.
+    pub fn close(&self) -> Result<(), Error> {
+        close(self.core())
+    }
+}
+
+/// Closes: no more writes, then everything out, then the lock.
+pub(crate) fn close(core: &Core) -> Result<(), Error> {
+    // Who holds the lock's cell closes; a second caller waits for the first.
+    let mut lock = core.lock.lock();
+    if lock.is_none() {
+        return Ok(());
+    }
+    let was_healthy = core.health.is_healthy();
+    core.health.close();
+    core.workers.stop();
+    core.signals.flush.set();
+    core.signals.compaction.set();
+    core.signals.housekeeping.set();
+    core.workers.join();
+    // A leader that was in the stage is through; whoever comes later is refused.
+    let stage = core.commit.stage();
+    let tablets: Vec<_> = core.catalog.all().iter().map(|table| Arc::clone(&table.tablet)).collect();
+    for tablet in &tablets {
+        tablet.seal();
+    }
+    drop(stage);
+    let mut result = Ok(());
+    if was_healthy {
+        result = flush::flush_rest(core);
+        let end = core.log.end();
+        if result.is_ok() {
+            result = core.log.sync(end).and_then(|()| core.log.attest()).and_then(|()| core.log.sync(core.log.end())).map_err(Error::from);
+        }
+        core.files.delete_obsolete(&core.cache);
+    }
+    *lock = None;
+    result
+}
+
+impl Core {
+    /// Syncs the log through everything that is visible, or will be before a later commit.
+    pub(crate) fn sync_visible(&self) -> Result<(), Error> {
+        self.log.sync(self.log.end()).map_err(|error| {
+            let error = Error::from(error);
+            self.health.poison(&error);
+            error
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The names of files, and the deletion of those that nobody needs any more.
+//!
+//! Owns the one counter of file numbers and the list of obsolete files. A file is named by its number and kind alone;
+//! no path ever comes from the contents of a file.
+//!
+//! Invariant: a number is given out once in the life of a database.
+//! Invariant: a file is deleted only after an edit without it is durable, and after the last view that names it is
+//! gone. Deletion happens here, called by a worker, never in a reader's drop.
+//!
+//! Lock order: the lock on the obsolete list is a leaf and is not held while a file is deleted.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use codec::FileId;
+use parking_lot::Mutex;
+use pkindex::IndexFile;
+use vfs::Fs;
+
+use crate::error::Error;
+use crate::rowset::Rowset;
+
+/// The kinds of our numbered files, by their extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FileKind {
+    Manifest,
+    Log,
+    Index,
+    Rows,
+}
+
+impl FileKind {
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            FileKind::Manifest => "manifest",
+            FileKind::Log => "wal",
+            FileKind::Index => "idx",
+            FileKind::Rows => "row",
+        }
+    }
+}
+
+/// The file that says which manifest is in force.
+pub(crate) const CURRENT: &str = "CURRENT";
+/// What becomes [`CURRENT`] by a rename.
+pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
+/// The file whose lock makes us the only writer.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// Parses `17.idx`. Leading zeros, signs and anything else that we never write are foreign.
+pub(crate) fn parse_name(name: &str) -> Option<(FileId, FileKind)> {
+    let (number, extension) = name.split_once('.')?;
+    let kind = [FileKind::Manifest, FileKind::Log, FileKind::Index, FileKind::Rows]
+        .into_iter()
+        .find(|kind| kind.extension() == extension)?;
+    let id: u64 = number.parse().ok()?;
+    (id.to_string() == number).then_some((FileId(id), kind))
+}
+
+/// A file that has left the view in force. It is held until no older view names it.
+#[derive(Debug)]
+enum Obsolete {
+    Index(Arc<IndexFile>),
+    Rows(Arc<Rowset>),
+    /// A file that no view ever named.
+    Unnamed(FileId, FileKind),
+}
+
+impl Obsolete {
+    fn file(&self) -> (FileId, FileKind) {
+        match self {
+            Obsolete::Index(file) => (file.info.id, FileKind::Index),
+            Obsolete::Rows(rowset) => (rowset.id().into(), FileKind::Rows),
+            Obsolete::Unnamed(id, kind) => (*id, *kind),
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        match self {
+            Obsolete::Index(file) => Arc::strong_count(file) == 1,
+            Obsolete::Rows(rowset) => Arc::strong_count(rowset) == 1,
+            Obsolete::Unnamed(..) => true,
+        }
+    }
+}
+
+/// The directory of a database: numbers, paths, deletion.
+pub(crate) struct Files {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    next: AtomicU64,
+    obsolete: Mutex<Vec<Obsolete>>,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    pub(crate) fn new(fs: Arc<dyn Fs>, dir: &Path, next: FileId) -> Files {
+        Files { fs, dir: dir.to_owned(), next: AtomicU64::new(next.0), obsolete: Mutex::default() }
+    }
+
+    /// A number that no file has or had.
+    pub(crate) fn next_id(&self) -> FileId {
+        FileId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Above every number given out so far.
+    pub(crate) fn next_unused(&self) -> FileId {
+        FileId(self.next.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn path(&self, id: FileId, kind: FileKind) -> PathBuf {
+        path(&self.dir, id, kind)
+    }
+
+    pub(crate) fn sync_dir(&self) -> Result<(), Error> {
+        self.fs.sync_dir(&self.dir).map_err(|e| Error::io("syncing the directory", e))
+    }
+
+    pub(crate) fn retire_index(&self, file: Arc<IndexFile>) {
+        self.obsolete.lock().push(Obsolete::Index(file));
+    }
+
+    pub(crate) fn retire_rows(&self, rowset: Arc<Rowset>) {
+        self.obsolete.lock().push(Obsolete::Rows(rowset));
+    }
+
+    pub(crate) fn retire_unnamed(&self, id: FileId, kind: FileKind) {
+        self.obsolete.lock().push(Obsolete::Unnamed(id, kind));
+    }
+
+    /// How many files wait for deletion.
+    pub(crate) fn obsolete_count(&self) -> usize {
+        self.obsolete.lock().len()
+    }
+
+    /// Deletes the obsolete files that no view names. A deletion that fails is logged and not tried again before the
+    /// next open, which removes every file that the manifest does not name.
+    pub(crate) fn delete_obsolete(&self, cache: &sstable::Cache) {
+        let free: Vec<Obsolete> = {
+            let mut obsolete = self.obsolete.lock();
+            let (free, held) = obsolete.drain(..).partition(Obsolete::is_free);
+            *obsolete = held;
+            free
+        };
+        for file in free {
+            let (id, kind) = file.file();
+            drop(file);
+            cache.forget(id);
+            if let Err(error) = self.fs.remove(&self.path(id, kind)) {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!(%id, extension = kind.extension(), %error, "an obsolete file stays until the next open");
+                }
+            }
+        }
+    }
+
+    /// Removes files that a failed job wrote. They were never named by an edit.
+    pub(crate) fn remove_unfinished(&self, files: impl IntoIterator<Item = (FileId, FileKind)>) {
+        for (id, kind) in files {
+            // A file that stays is an orphan, which the next open removes.
+            let _ = self.fs.remove(&self.path(id, kind));
+        }
+    }
+}
+
+/// The path of a numbered file in `dir`.
+pub(crate) fn path(dir: &Path, id: FileId, kind: FileKind) -> PathBuf {
+    dir.join(format!("{id}.{}", kind.extension()))
+}
+
+/// Gives numbers and paths of one kind of file to a writer, and remembers them, so that a job that fails can remove
+/// what it wrote.
+#[derive(Debug)]
+pub(crate) struct Outputs<'a> {
+    files: &'a Files,
+    kind: FileKind,
+    given: Mutex<Vec<FileId>>,
+}
+
+impl<'a> Outputs<'a> {
+    pub(crate) fn new(files: &'a Files, kind: FileKind) -> Outputs<'a> {
+        Outputs { files, kind, given: Mutex::default() }
+    }
+
+    /// Removes every file that was given out here.
+    pub(crate) fn discard(&self) {
+        let given = std::mem::take(&mut *self.given.lock());
+        self.files.remove_unfinished(given.into_iter().map(|id| (id, self.kind)));
+    }
+}
+
+impl pkindex::Output for Outputs<'_> {
+    fn next_file(&self) -> io::Result<(FileId, PathBuf)> {
+        let id = self.files.next_id();
+        self.given.lock().push(id);
+        Ok((id, self.files.path(id, self.kind)))
+    }
+
+    fn fs(&self) -> &dyn Fs {
+        &*self.files.fs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_we_write_are_ours() {
+        assert_eq!(parse_name("17.idx"), Some((FileId(17), FileKind::Index)));
+        assert_eq!(parse_name("0.wal"), Some((FileId(0), FileKind::Log)));
+        for foreign in ["017.idx", "+1.row", "1.sst", "1.idx.bak", ".idx", "x.wal", "1", "CURRENT", "99999999999999999999.row"] {
+            assert_eq!(parse_name(foreign), None, "{foreign}");
+        }
+    }
+}

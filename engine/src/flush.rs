@@ -1,0 +1,468 @@
+//! Flushes: sealed memtables become rowsets and an index run each, in one pass and one edit.
+//!
+//! Owns the choice of what to flush together, the writing of the files, and the install. Looks nothing up: a flush
+//! writes what the memtable holds on top of the index.
+//!
+//! Order: files synced, directory synced, log synced through the last version flushed, edit durable, view swapped,
+//! memory given back, old log segments deleted.
+//!
+//! Invariant: flushes of a tablet are installed in seal order; there is one flush job at a time.
+
+use std::sync::Arc;
+
+use codec::{FileId, Version, hash_key};
+use pkindex::{Entry, IndexFile, Output, Retention, Run, RunOptions, RunWriter, WrittenFile};
+use sstable::{FileInfo, WriterOptions};
+use wal::Position;
+
+use crate::core::Core;
+use crate::error::{Error, ErrorKind};
+use crate::files::{FileKind, Files, Outputs};
+use crate::manifest::{Edit, RunDesc, TabletEdit};
+use crate::memtable::{MemOp, Memtable};
+use crate::options::{Compression, Options};
+use crate::rowset::{Rowset, RowsetOptions, RowsetWriter, WrittenRowset};
+use crate::tablet::{Tablet, Unflushed};
+use crate::view::TabletView;
+
+/// The memtables of one job, oldest first within a tablet.
+#[derive(Debug)]
+pub(crate) struct FlushJob {
+    memtables: Vec<(Arc<Tablet>, Unflushed)>,
+}
+
+/// What a memtable became on disk.
+#[derive(Debug)]
+pub(crate) struct Flushed {
+    pub(crate) run_id: u64,
+    pub(crate) index: Vec<WrittenFile>,
+    pub(crate) rowsets: Vec<WrittenRowset>,
+    pub(crate) through: Version,
+}
+
+/// The options of index files.
+pub(crate) fn run_options(options: &Options) -> RunOptions {
+    RunOptions {
+        file: WriterOptions {
+            block_bytes: options.index_block_bytes,
+            compression: sstable::Compression::None,
+            ..WriterOptions::default()
+        },
+        file_bytes: options.index_file_bytes,
+    }
+}
+
+/// The options of rowsets.
+pub(crate) fn rowset_options(options: &Options) -> RowsetOptions {
+    RowsetOptions {
+        rowset_bytes: options.rowset_bytes,
+        file: WriterOptions {
+            block_bytes: options.row_block_bytes,
+            compression: match options.compression {
+                Compression::None => sstable::Compression::None,
+                Compression::Lz4 => sstable::Compression::Lz4,
+            },
+            filter: false,
+            ..WriterOptions::default()
+        },
+    }
+}
+
+/// Writes one memtable as rowsets and one run. The files are synced, the directory is not.
+pub(crate) fn write_memtable(
+    files: &Files,
+    options: &Options,
+    memtable: &Memtable,
+    retention: &Retention,
+) -> Result<Flushed, Error> {
+    let index_outputs = Outputs::new(files, FileKind::Index);
+    let row_outputs = Outputs::new(files, FileKind::Rows);
+    let write = || {
+        let through = memtable.versions().map_or(Version(0), |(_, last)| last);
+        let (index, rowsets) = write_files(&index_outputs, &row_outputs, options, memtable, retention)?;
+        Ok(Flushed { run_id: files.next_id().0, index, rowsets, through })
+    };
+    let written = write();
+    if written.is_err() {
+        index_outputs.discard();
+        row_outputs.discard();
+    }
+    written
+}
+
+fn write_files(
+    index_outputs: &dyn Output,
+    row_outputs: &dyn Output,
+    options: &Options,
+    memtable: &Memtable,
+    retention: &Retention,
+) -> Result<(Vec<WrittenFile>, Vec<WrittenRowset>), Error> {
+    let run_options = run_options(options);
+    let mut runs = RunWriter::new(index_outputs, &run_options);
+    let mut rows = RowsetWriter::new(row_outputs, rowset_options(options));
+    let mut key: Vec<u8> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut newer = None;
+    memtable.for_each_sorted(|next, version, op| {
+        if newer.is_none() || next != key.as_slice() {
+            if !entries.is_empty() {
+                runs.add(&key, Some(hash_key(&key)), &entries)?;
+                entries.clear();
+            }
+            key.clear();
+            key.extend_from_slice(next);
+            newer = None;
+        }
+        if retention.needs(version, newer) {
+            entries.push(match op {
+                MemOp::Put { schema, row } => Entry::put(version, rows.push(&key, version, schema, row)?),
+                MemOp::Delete => Entry::deletion(version),
+            });
+        }
+        newer = Some(version);
+        Ok::<(), Error>(())
+    })?;
+    if !entries.is_empty() {
+        runs.add(&key, Some(hash_key(&key)), &entries)?;
+    }
+    let rowsets = rows.finish()?;
+    Ok((runs.finish()?, rowsets))
+}
+
+/// The manifest's description of a rowset: its file, with the keys of its first and last row.
+pub(crate) fn rowset_info(rowset: &WrittenRowset) -> FileInfo {
+    FileInfo { first_key: rowset.first_key.clone(), last_key: rowset.last_key.clone(), ..rowset.info.clone() }
+}
+
+/// The edit that puts a flushed memtable on top of its tablet.
+pub(crate) fn tablet_edit(tablet: codec::TabletId, flushed: &Flushed) -> TabletEdit {
+    let files: Vec<FileInfo> = flushed.index.iter().map(|file| file.info.clone()).collect();
+    TabletEdit {
+        tablet,
+        flushed_through: Some(flushed.through),
+        removed_runs: Vec::new(),
+        added_runs: if files.is_empty() { Vec::new() } else { vec![RunDesc { id: flushed.run_id, files }] },
+        added_rowsets: flushed.rowsets.iter().map(rowset_info).collect(),
+        removed_rowsets: Vec::new(),
+    }
+}
+
+/// Opens the rowset that `info` describes.
+pub(crate) fn open_rowset(
+    files: &Files,
+    cache: &Arc<sstable::Cache>,
+    info: &FileInfo,
+) -> Result<Arc<Rowset>, Error> {
+    let path = files.path(info.id, FileKind::Rows);
+    let (first, last) = (info.first_key.clone(), info.last_key.clone());
+    let info = FileInfo { first_key: Vec::new(), last_key: Vec::new(), ..info.clone() };
+    Rowset::open(&*files.fs, &path, info, first, last, Arc::clone(cache))
+}
+
+/// Opens index files.
+pub(crate) fn open_index_files(
+    files: &Files,
+    cache: &Arc<sstable::Cache>,
+    descriptions: &[FileInfo],
+) -> Result<Vec<Arc<IndexFile>>, Error> {
+    let open = |info: &FileInfo| {
+        let path = files.path(info.id, FileKind::Index);
+        IndexFile::open(&*files.fs, &path, info.id, Arc::clone(cache), (info.len, info.footer_checksum))
+    };
+    Ok(descriptions.iter().map(open).collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Opens the run whose files are described.
+pub(crate) fn open_run(
+    files: &Files,
+    cache: &Arc<sstable::Cache>,
+    descriptions: &[FileInfo],
+) -> Result<Arc<Run>, Error> {
+    Ok(Arc::new(Run::new(open_index_files(files, cache, descriptions)?)?))
+}
+
+/// Takes the memtables to flush next: sealed ones, oldest first, until they are worth a sync together.
+pub(crate) fn claim(core: &Core) -> Option<FlushJob> {
+    if core.health.is_healthy() { claim_sealed(core) } else { None }
+}
+
+/// Writes out what is sealed when the engine closes and nobody else flushes any more.
+pub(crate) fn flush_rest(core: &Core) -> Result<(), Error> {
+    while let Some(job) = claim_sealed(core) {
+        if let Err(error) = write_and_install(core, &job) {
+            give_back(&job);
+            return Err(error.context("the last flush failed"));
+        }
+    }
+    Ok(())
+}
+
+fn give_back(job: &FlushJob) {
+    for (tablet, slot) in &job.memtables {
+        tablet.unclaim(&slot.memtable);
+    }
+}
+
+fn claim_sealed(core: &Core) -> Option<FlushJob> {
+    let mut memtables = Vec::new();
+    let mut bytes = 0;
+    for table in core.catalog.all() {
+        while bytes < core.options.memtable_seal_bytes() {
+            let Some(slot) = table.tablet.claim_sealed() else { break };
+            bytes += slot.counted;
+            memtables.push((Arc::clone(&table.tablet), slot));
+        }
+    }
+    (!memtables.is_empty()).then_some(FlushJob { memtables })
+}
+
+/// Runs a job. When it fails, the memtables stay where they are, and the engine's health says why.
+pub(crate) fn run(core: &Core, job: &FlushJob) {
+    let start = core.clock.now();
+    let bytes: usize = job.memtables.iter().map(|(_, slot)| slot.counted).sum();
+    match write_and_install(core, job) {
+        Ok(()) => core.stall.note_flush(bytes, core.clock.now().saturating_sub(start)),
+        Err(error) => {
+            give_back(job);
+            core.health.fail(&error.context("a flush failed"));
+        }
+    }
+    core.counters.flushes.add(1);
+    core.health.progress.notify();
+}
+
+fn write_and_install(core: &Core, job: &FlushJob) -> Result<(), Error> {
+    let retention = core.registry.retention();
+    let flushed = write_all(core, job, &retention).or_else(|first| {
+        // Once more, under new numbers: a file that failed to sync is not trusted again, another may do.
+        tracing::warn!(error = %first, "a flush is tried once more");
+        write_all(core, job, &retention)
+    })?;
+    install(core, job, &flushed)
+}
+
+fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
+    let mut flushed: Vec<Flushed> = Vec::with_capacity(job.memtables.len());
+    for (_, slot) in &job.memtables {
+        match write_memtable(&core.files, &core.options, &slot.memtable, retention) {
+            Ok(done) => flushed.push(done),
+            Err(error) => {
+                discard(&core.files, &flushed);
+                return Err(error);
+            }
+        }
+    }
+    Ok(flushed)
+}
+
+/// Removes what a job wrote that will not be installed.
+pub(crate) fn discard(files: &Files, flushed: &[Flushed]) {
+    for done in flushed {
+        files.remove_unfinished(done.index.iter().map(|file| (file.info.id, FileKind::Index)));
+        files.remove_unfinished(done.rowsets.iter().map(|rowset| (rowset.info.id, FileKind::Rows)));
+    }
+}
+
+/// The opened form of a flushed memtable.
+struct Opened {
+    run: Option<Arc<Run>>,
+    rowsets: Vec<Arc<Rowset>>,
+}
+
+fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error> {
+    let prepared = || {
+        core.files.sync_dir()?;
+        let log_end = job.memtables.iter().map(|(_, slot)| slot.log_end).max().expect("a job has memtables");
+        core.log.sync(log_end)?;
+        flushed.iter().map(|done| open(core, done)).collect::<Result<Vec<Opened>, Error>>()
+    };
+    let opened = match prepared() {
+        Ok(opened) => opened,
+        Err(error) => {
+            // A failed sync of the directory or the log leaves open what is on disk: it poisons, whatever its kind.
+            discard(&core.files, flushed);
+            core.health.poison(&error);
+            return Err(error);
+        }
+    };
+    let log_start = log_start_after(core, job);
+    let installed = core.manifest.install(
+        |state| {
+            let tablets: Vec<TabletEdit> = job
+                .memtables
+                .iter()
+                .zip(flushed)
+                .filter(|((tablet, _), _)| state.tablets.contains_key(&tablet.id))
+                .map(|((tablet, _), done)| tablet_edit(tablet.id, done))
+                .collect();
+            let attested: Position = core.log.synced();
+            Ok(Some(Edit {
+                log_start: Some(log_start),
+                attested: Some(attested),
+                version_ceiling: core.commit.ceiling_to_raise(),
+                tablets,
+                ..Edit::default()
+            }))
+        },
+        |state| {
+            core.commit.raise_ceiling(state.version_ceiling);
+            for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+                publish(tablet, &slot.memtable, done, opened);
+            }
+        },
+    );
+    if let Err(error) = installed {
+        // For lack of space the edit never was; after any other failure it may be on disk, and its files are kept.
+        if error.kind() == ErrorKind::NoSpace {
+            discard(&core.files, flushed);
+        }
+        return Err(error);
+    }
+    for ((tablet, slot), done) in job.memtables.iter().zip(flushed) {
+        core.stall.shrink(tablet.forget_flushed(&slot.memtable));
+        core.counters.flushed_bytes.add(written_bytes(done));
+        if tablet.is_dropped() {
+            // Its edit was left out: nothing names these files.
+            discard(&core.files, std::slice::from_ref(done));
+        }
+    }
+    delete_log_below(core, log_start);
+    core.note_runs();
+    core.signals.compaction.set();
+    Ok(())
+}
+
+fn open(core: &Core, done: &Flushed) -> Result<Opened, Error> {
+    let files: Vec<FileInfo> = done.index.iter().map(|file| file.info.clone()).collect();
+    let run = if files.is_empty() { None } else { Some(open_run(&core.files, &core.cache, &files)?) };
+    let rowsets = done
+        .rowsets
+        .iter()
+        .map(|rowset| open_rowset(&core.files, &core.cache, &rowset_info(rowset)))
+        .collect::<Result<_, _>>()?;
+    Ok(Opened { run, rowsets })
+}
+
+/// Swaps the view: the memtable goes, its run and rowsets come.
+fn publish(tablet: &Tablet, memtable: &Arc<Memtable>, done: &Flushed, opened: &Opened) {
+    tablet.view.replace(|view| {
+        let mut runs = view.runs.clone();
+        let mut run_ids = view.run_ids.clone();
+        if let Some(run) = &opened.run {
+            runs.insert(0, Arc::clone(run));
+            run_ids.insert(0, done.run_id);
+        }
+        TabletView {
+            memtables: view.memtables.iter().filter(|kept| !Arc::ptr_eq(kept, memtable)).cloned().collect(),
+            runs,
+            run_ids,
+            rowsets: Arc::new(view.rowsets.with(&[], opened.rowsets.iter().cloned())),
+            flushed_through: done.through.max(view.flushed_through),
+        }
+    });
+}
+
+fn written_bytes(done: &Flushed) -> u64 {
+    let index: u64 = done.index.iter().map(|file| file.info.len).sum();
+    let rows: u64 = done.rowsets.iter().map(|rowset| rowset.info.len).sum();
+    index + rows
+}
+
+/// The first log segment that is needed once the job is installed. Looked up in the stage, between groups: else a
+/// group could be in the log and not yet noted by its memtable.
+fn log_start_after(core: &Core, job: &FlushJob) -> FileId {
+    let _stage = core.commit.stage();
+    let mut start = core.log.end().segment;
+    for table in core.catalog.all() {
+        let flushing = |memtable: &Arc<Memtable>| {
+            job.memtables.iter().any(|(_, slot)| Arc::ptr_eq(&slot.memtable, memtable))
+        };
+        if let Some(first) = table.tablet.log_first_without(flushing) {
+            start = start.min(first);
+        }
+    }
+    start
+}
+
+/// Deletes the log segments below `start`, which the manifest does not need any more.
+pub(crate) fn delete_log_below(core: &Core, start: FileId) {
+    let old: Vec<FileId> =
+        core.log.segments().into_iter().map(|segment| segment.id).filter(|id| *id < start).collect();
+    if old.is_empty() {
+        return;
+    }
+    core.log.forget_below(start);
+    for id in old {
+        core.files.retire_unnamed(id, FileKind::Log);
+    }
+    core.signals.housekeeping.set();
+}
+
+/// Seals memtables until memory is below the soft mark or nothing is left to seal: the largest first. Called when
+/// writers are slowed although no sealed memtable waits.
+pub(crate) fn seal_largest(core: &Core) -> bool {
+    let largest = core
+        .catalog
+        .all()
+        .into_iter()
+        .map(|table| (table.tablet.memory().active_bytes, table))
+        .max_by_key(|(bytes, _)| *bytes);
+    let Some((_, table)) = largest else { return false };
+    let _stage = core.commit.stage();
+    table.tablet.seal()
+}
+
+/// Seals every memtable that keeps a segment below `keep` alive.
+pub(crate) fn seal_older_than(core: &Core, keep: FileId) {
+    let _stage = core.commit.stage();
+    for table in core.catalog.all() {
+        if table.tablet.memory().active_log_first.is_some_and(|first| first < keep) {
+            table.tablet.seal();
+        }
+    }
+    core.signals.flush.set();
+}
+
+/// Flushes everything that was applied before the call, and waits for it.
+pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(), Error> {
+    let goals: Vec<(Arc<Tablet>, Version)> = {
+        let _stage = core.commit.stage();
+        tablets
+            .iter()
+            .filter_map(|tablet| {
+                let last = tablet.last_unflushed()?;
+                tablet.seal();
+                Some((Arc::clone(tablet), last))
+            })
+            .collect()
+    };
+    core.signals.flush.set();
+    core.run_inline_flushes();
+    let is_done = |(tablet, goal): &(Arc<Tablet>, Version)| {
+        tablet.is_dropped() || tablet.view.pin().flushed_through >= *goal
+    };
+    core.health.progress.wait_for(std::time::Duration::from_millis(100), || {
+        if goals.iter().all(is_done) {
+            return Some(Ok(()));
+        }
+        core.health.check_writable().err().map(Err)
+    })
+}
+
+/// Deletes log segments that no memtable needs, although no flush came by to say so.
+pub(crate) fn drop_unneeded_log(core: &Core) {
+    let start = {
+        let _stage = core.commit.stage();
+        let end = core.log.end().segment;
+        let first = |table: Arc<crate::catalog::TableCore>| table.tablet.log_first_without(|_| false);
+        core.catalog.all().into_iter().filter_map(first).min().map_or(end, |first| first.min(end))
+    };
+    if core.manifest.with_state(|state| state.log_start >= start) {
+        return;
+    }
+    let edit = Edit { log_start: Some(start), ..Edit::default() };
+    match core.manifest.install(|_| Ok(Some(edit)), |_| ()) {
+        Ok(_) => delete_log_below(core, start),
+        Err(error) => core.health.fail(&error),
+    }
+}

@@ -1,0 +1,208 @@
+//! Whether the engine takes writes, and the first cause if it does not.
+//!
+//! Owns the state and the way between states: healthy to no-space and back (by `resume`), anything to poisoned, and
+//! anything to closed. Poison and closing are final. Every change wakes all that wait for progress.
+//!
+//! Lock order: leaves.
+
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{Error, ErrorKind};
+
+const HEALTHY: u8 = 0;
+const NO_SPACE: u8 = 1;
+const POISONED: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// Whether an engine takes writes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Health {
+    /// Reads and writes work.
+    Healthy,
+    /// The disk is full. Reads work; writes return this error until [`Engine::resume`](crate::Engine::resume).
+    NoSpace(Error),
+    /// A write or a sync failed in a way that leaves open what is on disk. Reads work; writes return this first
+    /// cause. Closing and opening again recovers everything that was acknowledged.
+    Poisoned(Error),
+    /// The engine is closed.
+    Closed,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct HealthCell {
+    state: AtomicU8,
+    cause: Mutex<Option<Error>>,
+    pub(crate) progress: Progress,
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the engine is closed")
+}
+
+impl HealthCell {
+    /// For every read: an error only after `close`.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.state.load(Ordering::Acquire) == CLOSED { Err(closed()) } else { Ok(()) }
+    }
+
+    /// For every write.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.state.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> Error {
+        match self.state.load(Ordering::Acquire) {
+            CLOSED => closed(),
+            _ => self.cause.lock().clone().unwrap_or_else(closed),
+        }
+    }
+
+    /// Whether background work may write: not when closed or poisoned, and not while the disk is full.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.state.load(Ordering::Acquire) == HEALTHY
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.state.load(Ordering::Acquire) == POISONED
+    }
+
+    fn worsen(&self, to: u8, cause: Option<Error>) {
+        let mut kept = self.cause.lock();
+        if self.state.load(Ordering::Acquire) < to {
+            if cause.is_some() {
+                *kept = cause;
+            }
+            self.state.store(to, Ordering::Release);
+        }
+        drop(kept);
+        self.progress.notify();
+    }
+
+    /// Writes are refused for ever. The first cause is kept.
+    pub(crate) fn poison(&self, cause: &Error) {
+        tracing::error!(%cause, "writes are refused from now on");
+        let cause = cause.clone().context("writes are refused since an earlier failure");
+        self.worsen(POISONED, Some(cause));
+    }
+
+    /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons.
+    pub(crate) fn fail(&self, cause: &Error) {
+        if cause.kind() == ErrorKind::NoSpace {
+            tracing::warn!(%cause, "writes are refused until there is space");
+            self.worsen(NO_SPACE, Some(cause.clone()));
+        } else {
+            self.poison(cause);
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.worsen(CLOSED, None);
+    }
+
+    /// Back from no-space.
+    pub(crate) fn resume(&self) -> Result<(), Error> {
+        let mut cause = self.cause.lock();
+        match self.state.compare_exchange(NO_SPACE, HEALTHY, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => *cause = None,
+            Err(HEALTHY) => {}
+            Err(CLOSED) => return Err(closed()),
+            Err(_) => return Err(cause.clone().unwrap_or_else(closed)),
+        }
+        drop(cause);
+        self.progress.notify();
+        Ok(())
+    }
+
+    pub(crate) fn report(&self) -> Health {
+        let cause = self.cause.lock().clone();
+        match (self.state.load(Ordering::Acquire), cause) {
+            (NO_SPACE, Some(cause)) => Health::NoSpace(cause),
+            (POISONED, Some(cause)) => Health::Poisoned(cause),
+            (CLOSED, _) => Health::Closed,
+            _ => Health::Healthy,
+        }
+    }
+}
+
+/// Wakes whoever waits for something to happen: a flush, a published version, a change of health.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Progress {
+    /// Call after the change is visible to the condition that waiters look at.
+    pub(crate) fn notify(&self) {
+        // Sequentially consistent on both sides: either the waiter sees the change, or we see the waiter.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until `condition` gives something. It is looked at after every notice and at least every `period`.
+    pub(crate) fn wait_for<T>(&self, period: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
+        if let Some(result) = condition() {
+            return result;
+        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.lock.lock();
+        let result = loop {
+            if let Some(result) = condition() {
+                break result;
+            }
+            self.changed.wait_for(&mut guard, period);
+        };
+        drop(guard);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_stays_and_poison_is_final() {
+        let health = HealthCell::default();
+        health.check_writable().expect("healthy");
+        health.fail(&Error::new(ErrorKind::NoSpace, "full"));
+        assert_eq!(health.check_writable().expect_err("full").kind(), ErrorKind::NoSpace);
+        health.resume().expect("there is space");
+        health.check_writable().expect("healthy again");
+        health.fail(&Error::new(ErrorKind::Io, "first"));
+        health.fail(&Error::new(ErrorKind::Io, "second"));
+        assert!(health.check_writable().expect_err("poisoned").to_string().contains("first"));
+        assert!(health.resume().is_err());
+        health.check_open().expect("reads go on");
+        health.close();
+        assert_eq!(health.check_open().expect_err("closed").kind(), ErrorKind::Closed);
+    }
+
+    #[test]
+    fn a_waiter_wakes_at_the_notice_and_not_at_the_period() {
+        let progress = Progress::default();
+        let flag = AtomicU8::new(0);
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                progress.wait_for(Duration::from_secs(60), || (flag.load(Ordering::Acquire) == 1).then_some(()));
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            flag.store(1, Ordering::Release);
+            progress.notify();
+        });
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+}

@@ -1,0 +1,93 @@
+//! Nyala: an embedded storage engine for tables with a primary key.
+//!
+//! A program links it, calls [`Engine::open`], and has crash-safe typed tables with composite primary keys that take
+//! millions of upserts a minute and answer point reads and ordered scans at the same time.
+//!
+//! ```
+//! # fn main() -> Result<(), nyala::Error> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path();
+//! use nyala::{Durability, Engine, Options, Schema, Timestamp, Type};
+//!
+//! let engine = Engine::open(path, Options::default())?;
+//! let metrics = engine.open_or_create_table(
+//!     "metrics",
+//!     Schema::builder()
+//!         .key("host", Type::U32)
+//!         .key("time", Type::Timestamp)
+//!         .key("metric", Type::String)
+//!         .column("value", Type::F64)
+//!         .column("note", Type::String.nullable())
+//!         .build()?,
+//! )?;
+//!
+//! let t = Timestamp::now();
+//! metrics.upsert((17, t, "cpu", 0.93, None::<&str>))?;
+//! metrics.update((17, t, "cpu")).set("note", "peak").apply()?;
+//!
+//! let mut batch = engine.batch();
+//! batch.upsert(&metrics, (17, t, "mem", 0.5, None::<&str>))?;
+//! batch.delete(&metrics, (18, t, "cpu"))?;
+//! batch.commit(Durability::Sync)?;
+//!
+//! let row = metrics.get((17, t, "cpu"))?;
+//! let value: f64 = row.expect("just written").get("value")?;
+//! assert_eq!(value, 0.93);
+//!
+//! let snapshot = engine.snapshot();
+//! for row in metrics.scan().prefix((17,)).columns(["metric", "value"]).limit(100).at(&snapshot).rows()? {
+//!     println!("{:?}", row?);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! The map of the code is in `docs/architecture.md`, what survives a crash in `docs/recovery.md`.
+#![forbid(unsafe_code)]
+
+mod background;
+mod batch;
+mod catalog;
+mod check;
+mod commit;
+mod compaction;
+mod core;
+mod engine;
+mod error;
+mod files;
+mod flush;
+mod health;
+mod manifest;
+mod memtable;
+mod options;
+mod read;
+mod record;
+mod recovery;
+mod row;
+mod rowset;
+mod runtime;
+mod schema;
+mod snapshot;
+mod stall;
+mod stats;
+mod table;
+mod tablet;
+mod value;
+mod view;
+
+pub use batch::WriteBatch;
+pub use check::{CheckReport, Problem};
+pub use encoded_key::{Date, Decimal, Timestamp, Type, Value};
+pub use engine::Engine;
+pub use error::{Error, ErrorKind, Result};
+pub use health::Health;
+pub use options::{Compression, Durability, Options, RuntimeMode};
+pub use read::{Batches, ColumnExpr, Cursor, Predicate, Rows, Scan, column};
+pub use record::{Record, RowBuilder};
+pub use recovery::{RecoveryReport, TornTail};
+pub use row::{ColumnRef, Row, RowBatch, RowRef, RowRefs};
+pub use schema::{Column, ColumnType, Schema, SchemaBuilder, TypeExt};
+pub use snapshot::Snapshot;
+pub use stats::{Stats, TableStats};
+pub use table::{Table, Update};
+pub use value::{AsValue, FromValue};
+pub use vfs;

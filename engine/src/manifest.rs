@@ -1,0 +1,204 @@
+//! The manifest: the log of edits, and the only root of what is on disk.
+//!
+//! Owns the manifest's log, the state that its edits add up to, and `CURRENT`. Decides nothing: flush, compaction and
+//! the tables bring the edits.
+//!
+//! Invariant: an edit is durable before what it says is published, and published before anything is deleted.
+//! Invariant: edits are published in the order in which they stand in the log.
+//! Invariant: after a failed append a manifest is never appended to again; the next one starts from the state that
+//! was acknowledged.
+//!
+//! Lock order: the manifest's lock is taken before a tablet's view cell and before the registry's lock. It is held
+//! across the manifest's own writes and syncs, which only background work and the making of tables wait for: never a
+//! reader, never the leader of a commit. The log is synced before it is taken.
+
+mod current;
+mod edit;
+#[expect(unreachable_pub, reason = "generated from proto/manifest.proto")]
+mod pb;
+mod state;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use codec::{FileId, Version};
+use parking_lot::Mutex;
+use vfs::Fs;
+use wal::{Flavor, Log, Record};
+
+pub(crate) use current::read as read_current;
+pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit, rowset_id};
+pub(crate) use state::{State, TabletState};
+
+use crate::error::Error;
+use crate::files::{FileKind, Files};
+
+/// A manifest of fewer bytes is never rolled. Most manifests stay within one segment.
+const ROLL_BYTES_MIN: u64 = 48 << 10;
+const SEGMENT_BYTES: u64 = 64 << 10;
+/// The largest record: the whole state of many thousand tables.
+const EDIT_BYTES_MAX: u32 = 1 << 30;
+
+fn log_options(fs: &Arc<dyn Fs>, dir: &Path) -> wal::Options {
+    wal::Options {
+        fs: Arc::clone(fs),
+        dir: dir.to_owned(),
+        flavor: Flavor::Manifest,
+        segment_bytes: SEGMENT_BYTES,
+        record_bytes_max: EDIT_BYTES_MAX,
+        trickle_bytes: 0,
+    }
+}
+
+pub(crate) struct Manifest {
+    files: Arc<Files>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    log: Log,
+    state: State,
+    /// Bytes of edits in this manifest.
+    bytes: u64,
+    roll_at: u64,
+    /// An append failed, or may have: the next edit goes to a new manifest.
+    is_torn: bool,
+}
+
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manifest").finish_non_exhaustive()
+    }
+}
+
+/// Reads the manifest that starts with segment `id` and adds up its edits. `present` are the manifest segments in the
+/// directory. Changes nothing.
+pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId]) -> Result<State, Error> {
+    if !present.contains(&id) {
+        return Err(Error::corruption(format!("{id}.manifest, which CURRENT names, is missing")));
+    }
+    let options = log_options(fs, dir);
+    let scan = wal::scan(&options, id, present)?;
+    let mut state = State::default();
+    let mut edits = 0;
+    let mut replay = scan.replay();
+    while let Some(record) = replay.next()? {
+        state.apply(&Edit::decode(record.body)?)?;
+        edits += 1;
+    }
+    if edits == 0 {
+        return Err(Error::corruption(format!("{id}.manifest holds no edit")));
+    }
+    Ok(state)
+}
+
+/// Whether a manifest that no `CURRENT` names speaks of a table: then the directory held data once.
+pub(crate) fn names_a_table(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<bool, Error> {
+    let options = log_options(fs, dir);
+    let Ok(scan) = wal::scan(&options, id, &[id]) else {
+        // Torn while it was made: nothing was promised by it.
+        return Ok(false);
+    };
+    let mut replay = scan.replay();
+    while let Some(record) = replay.next()? {
+        let edit = Edit::decode(record.body)?;
+        if !edit.tables.is_empty() || !edit.tablets.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Writes `state` as a new manifest, and puts it in force.
+fn start(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
+    let id = files.next_id();
+    state.next_file = files.next_unused().max(state.next_file);
+    let numbers = Arc::clone(files);
+    let log = Log::create(log_options(&files.fs, &files.dir), id, Box::new(move || numbers.next_id()))?;
+    let body = state.to_edit().encode();
+    append(&log, &body)?;
+    current::write(files, id)?;
+    Ok((log, body.len() as u64))
+}
+
+fn append(log: &Log, body: &[u8]) -> Result<(), Error> {
+    let appended = log.append(&[Record { first_version: Version(0), body }]);
+    if let Some(error) = appended.error {
+        return Err(error.into());
+    }
+    log.sync(appended.end)?;
+    Ok(())
+}
+
+impl Manifest {
+    /// Writes `state` as the first edit of a new manifest and puts it in force. Used at every open.
+    pub(crate) fn create(files: &Arc<Files>, mut state: State) -> Result<Manifest, Error> {
+        let (log, bytes) = start(files, &mut state)?;
+        let inner = Inner { log, state, bytes, roll_at: roll_at(bytes), is_torn: false };
+        Ok(Manifest { files: Arc::clone(files), inner: Mutex::new(inner) })
+    }
+
+    /// Makes an edit durable, then calls `publish`, before any other edit is published.
+    ///
+    /// `make` builds the edit from the state in force, or says that there is nothing to do any more. The log must
+    /// have been synced through all that the edit makes durable before.
+    ///
+    /// # Errors
+    /// `NoSpace` leaves the state as it was. Any other error means that the edit may or may not be on disk: the
+    /// caller poisons the engine and deletes nothing.
+    pub(crate) fn install<R>(
+        &self,
+        make: impl FnOnce(&State) -> Result<Option<Edit>, Error>,
+        publish: impl FnOnce(&State) -> R,
+    ) -> Result<Option<R>, Error> {
+        let mut inner = self.inner.lock();
+        let Some(mut edit) = make(&inner.state)? else { return Ok(None) };
+        edit.next_file = Some(self.files.next_unused());
+        if inner.is_torn || inner.bytes >= inner.roll_at {
+            self.roll(&mut inner)?;
+        }
+        let body = edit.encode();
+        if let Err(error) = append(&inner.log, &body) {
+            inner.is_torn = true;
+            return Err(error);
+        }
+        inner.bytes += body.len() as u64;
+        inner.state.apply(&edit)?;
+        Ok(Some(publish(&inner.state)))
+    }
+
+    fn roll(&self, inner: &mut Inner) -> Result<(), Error> {
+        let mut state = inner.state.clone();
+        let (log, bytes) = start(&self.files, &mut state)?;
+        let old = std::mem::replace(&mut inner.log, log);
+        inner.state = state;
+        inner.bytes = bytes;
+        inner.roll_at = roll_at(bytes);
+        inner.is_torn = false;
+        for segment in old.segments() {
+            self.files.retire_unnamed(segment.id, FileKind::Manifest);
+        }
+        Ok(())
+    }
+
+    /// Reads the state in force.
+    pub(crate) fn with_state<R>(&self, read: impl FnOnce(&State) -> R) -> R {
+        read(&self.inner.lock().state)
+    }
+
+    /// The segments of the manifest in force.
+    pub(crate) fn segments(&self) -> Vec<FileId> {
+        self.inner.lock().log.segments().into_iter().map(|segment| segment.id).collect()
+    }
+
+    /// The size of the manifest's edits, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.inner.lock().bytes
+    }
+}
+
+/// A manifest is rolled when its edits outgrow the state that they started from by far.
+fn roll_at(first_edit_bytes: u64) -> u64 {
+    ROLL_BYTES_MIN.max(first_edit_bytes.saturating_mul(4))
+}

@@ -1,0 +1,124 @@
+//! `CURRENT`: the one line of text that names the manifest in force.
+//!
+//! `nyala <format version> <required features, hex> <manifest number> <checksum, hex>`, then a newline. The checksum
+//! covers the text before it, with the space.
+//!
+//! Invariant: it is replaced as a whole, by a rename of a synced file, so that it is the old line or the new one.
+
+use codec::{FileId, Kind, checksum};
+use vfs::Fs;
+
+use crate::error::{Error, ErrorKind};
+use crate::files::{CURRENT, CURRENT_TEMPORARY, Files};
+
+/// The version of the directory's format.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The features that a reader has to know. None yet.
+const REQUIRED_FEATURES: u64 = 0;
+const BYTES_MAX: u64 = 256;
+
+fn line(manifest: FileId) -> String {
+    let text = format!("nyala {FORMAT_VERSION} {REQUIRED_FEATURES:x} {manifest} ");
+    let sum = checksum(Kind::Current, FileId(0), 0, &[text.as_bytes()]);
+    format!("{text}{:08x}\n", sum.0)
+}
+
+fn parse(bytes: &[u8]) -> Result<FileId, Error> {
+    let damaged = |why: &str| Error::new(ErrorKind::Corruption, format!("{CURRENT} {why}"));
+    if bytes.is_empty() {
+        return Err(damaged("is empty"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| damaged("is not text"))?;
+    let mut words = text.split(' ');
+    if words.next() != Some("nyala") {
+        return Err(damaged("is not one of nyala's"));
+    }
+    // The version is looked at before the checksum: a newer format may check itself in another way.
+    let version: u32 = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("has no version"))?;
+    if version > FORMAT_VERSION {
+        return Err(Error::new(
+            ErrorKind::UnsupportedFormat,
+            format!("{CURRENT} says format version {version}; this program reads up to {FORMAT_VERSION}"),
+        ));
+    }
+    let body = text.strip_suffix('\n').ok_or_else(|| damaged("is cut off"))?;
+    let sum_at = body.rfind(' ').map_or(0, |at| at + 1);
+    let sum = checksum(Kind::Current, FileId(0), 0, &[&body.as_bytes()[..sum_at]]);
+    if body[sum_at..] != format!("{:08x}", sum.0) {
+        return Err(damaged("does not match its checksum"));
+    }
+    let features = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+    let features = features.ok_or_else(|| damaged("has no feature bits"))?;
+    if features & !REQUIRED_FEATURES != 0 {
+        return Err(Error::new(
+            ErrorKind::UnsupportedFormat,
+            format!("{CURRENT} requires the features {features:#x}, which this program does not know"),
+        ));
+    }
+    let manifest = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("names no manifest"))?;
+    Ok(FileId(manifest))
+}
+
+/// Reads which manifest is in force. `None` if there is no `CURRENT`.
+pub(crate) fn read(fs: &dyn Fs, dir: &std::path::Path) -> Result<Option<FileId>, Error> {
+    match fs.read(&dir.join(CURRENT), BYTES_MAX) {
+        Ok(bytes) => parse(&bytes).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(Error::new(ErrorKind::Corruption, format!("{CURRENT} is longer than any of ours")))
+        }
+        Err(error) => Err(Error::io("reading CURRENT", error)),
+    }
+}
+
+/// Puts `manifest` in force, durably.
+pub(crate) fn write(files: &Files, manifest: FileId) -> Result<(), Error> {
+    let temporary = files.dir.join(CURRENT_TEMPORARY);
+    match files.fs.remove(&temporary) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("removing an old CURRENT.tmp", error));
+        }
+        _ => {}
+    }
+    let write = || {
+        let file = files.fs.create(&temporary)?;
+        file.write_all_at(line(manifest).as_bytes(), 0)?;
+        file.sync()?;
+        files.fs.rename(&temporary, &files.dir.join(CURRENT))?;
+        files.fs.sync_dir(&files.dir)
+    };
+    write().map_err(|error| Error::io("writing CURRENT", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_the_manifest() {
+        assert_eq!(parse(line(FileId(17)).as_bytes()).expect("ours"), FileId(17));
+    }
+
+    #[test]
+    fn every_cut_and_every_changed_byte_is_noticed() {
+        let good = line(FileId(1234));
+        for length in 0..good.len() {
+            let error = parse(&good.as_bytes()[..length]).expect_err("cut");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{length}");
+        }
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                parse(&bytes).expect_err("changed");
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_damage() {
+        let error = parse(b"nyala 2 whatever comes then\n").expect_err("newer");
+        assert_eq!(error.kind(), ErrorKind::UnsupportedFormat);
+        assert_eq!(parse(b"MANIFEST-000001\n").expect_err("another engine's").kind(), ErrorKind::Corruption);
+    }
+}

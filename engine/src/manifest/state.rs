@@ -1,0 +1,239 @@
+//! What the edits of a manifest add up to.
+//!
+//! Owns the rules by which an edit applies: it is refused, as corruption, if it names what is not there.
+
+use std::collections::BTreeMap;
+
+use codec::{FileId, RowsetId, TableId, TabletId, Version};
+use sstable::FileInfo;
+use wal::Position;
+
+use super::edit::{Edit, RunDesc, TableDesc, TabletEdit, rowset_id};
+use crate::error::{Error, ErrorKind};
+use crate::files::FileKind;
+
+/// All that is on disk, as of the last edit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    pub(crate) log_start: FileId,
+    pub(crate) next_file: FileId,
+    pub(crate) version_ceiling: Version,
+    pub(crate) attested: Option<Position>,
+    pub(crate) next_table: TableId,
+    pub(crate) next_tablet: TabletId,
+    pub(crate) tables: BTreeMap<TableId, TableDesc>,
+    pub(crate) tablets: BTreeMap<TabletId, TabletState>,
+}
+
+/// A tablet's files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TabletState {
+    pub(crate) flushed_through: Version,
+    /// Newest first.
+    pub(crate) runs: Vec<RunDesc>,
+    pub(crate) rowsets: BTreeMap<RowsetId, FileInfo>,
+}
+
+fn misfit(what: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Corruption, format!("the edits of the manifest contradict one another: {what}"))
+}
+
+impl State {
+    /// Applies one edit.
+    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Error> {
+        self.log_start = edit.log_start.unwrap_or(self.log_start).max(self.log_start);
+        self.next_file = edit.next_file.unwrap_or(self.next_file).max(self.next_file);
+        self.version_ceiling = edit.version_ceiling.unwrap_or(self.version_ceiling).max(self.version_ceiling);
+        self.attested = self.attested.max(edit.attested);
+        self.next_table = edit.next_table.unwrap_or(self.next_table).max(self.next_table);
+        self.next_tablet = edit.next_tablet.unwrap_or(self.next_tablet).max(self.next_tablet);
+        for table in &edit.tables {
+            for &tablet in &table.tablets {
+                self.tablets.entry(tablet).or_default();
+            }
+            self.tables.insert(table.id, table.clone());
+        }
+        for tablet in &edit.tablets {
+            self.tablets
+                .get_mut(&tablet.tablet)
+                .ok_or_else(|| misfit(format_args!("there is no tablet {}", tablet.tablet)))?
+                .apply(tablet)?;
+        }
+        for id in &edit.dropped_tables {
+            let table = self.tables.remove(id).ok_or_else(|| misfit(format_args!("there is no table {id}")))?;
+            for tablet in &table.tablets {
+                self.tablets.remove(tablet);
+            }
+        }
+        Ok(())
+    }
+
+    /// One edit that says all of this: the first of a new manifest.
+    pub(crate) fn to_edit(&self) -> Edit {
+        Edit {
+            log_start: Some(self.log_start),
+            next_file: Some(self.next_file),
+            version_ceiling: Some(self.version_ceiling),
+            attested: self.attested,
+            next_table: Some(self.next_table),
+            next_tablet: Some(self.next_tablet),
+            tables: self.tables.values().cloned().collect(),
+            dropped_tables: Vec::new(),
+            tablets: self.tablets.iter().map(|(&id, tablet)| tablet.to_edit(id)).collect(),
+        }
+    }
+
+    /// Every index and row file that is named, with its description.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (FileKind, &FileInfo)> {
+        self.tablets.values().flat_map(|tablet| {
+            let index = tablet.runs.iter().flat_map(|run| &run.files).map(|info| (FileKind::Index, info));
+            index.chain(tablet.rowsets.values().map(|info| (FileKind::Rows, info)))
+        })
+    }
+}
+
+impl TabletState {
+    fn apply(&mut self, edit: &TabletEdit) -> Result<(), Error> {
+        if let Some(version) = edit.flushed_through {
+            if version < self.flushed_through {
+                return Err(misfit("a tablet's flushed version goes back"));
+            }
+            self.flushed_through = version;
+        }
+        let at = match edit.removed_runs.first() {
+            None => 0,
+            Some(first) => {
+                let at = self
+                    .runs
+                    .iter()
+                    .position(|run| run.id == *first)
+                    .ok_or_else(|| misfit(format_args!("there is no run {first}")))?;
+                let end = at + edit.removed_runs.len();
+                let is_whole = self.runs.get(at..end).is_some_and(|runs| {
+                    runs.iter().map(|run| run.id).eq(edit.removed_runs.iter().copied())
+                });
+                if !is_whole {
+                    return Err(misfit(format_args!("the runs from {first} on are not neighbours")));
+                }
+                self.runs.drain(at..end);
+                at
+            }
+        };
+        self.runs.splice(at..at, edit.added_runs.iter().cloned());
+        for info in &edit.added_rowsets {
+            if self.rowsets.insert(rowset_id(info.id)?, info.clone()).is_some() {
+                return Err(misfit(format_args!("rowset {} is added twice", info.id)));
+            }
+        }
+        for id in &edit.removed_rowsets {
+            if self.rowsets.remove(id).is_none() {
+                return Err(misfit(format_args!("there is no rowset {id}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn to_edit(&self, tablet: TabletId) -> TabletEdit {
+        TabletEdit {
+            tablet,
+            flushed_through: Some(self.flushed_through),
+            removed_runs: Vec::new(),
+            added_runs: self.runs.clone(),
+            added_rowsets: self.rowsets.values().cloned().collect(),
+            removed_rowsets: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(id: u64) -> FileInfo {
+        FileInfo {
+            id: FileId(id),
+            len: 10 * id,
+            footer_checksum: 7,
+            entries: id,
+            first_key: vec![1],
+            last_key: vec![2],
+        }
+    }
+
+    fn run(id: u64) -> RunDesc {
+        RunDesc { id, files: vec![info(id)] }
+    }
+
+    fn flushed(version: u64, id: u64) -> Edit {
+        Edit {
+            tablets: vec![TabletEdit {
+                tablet: TabletId(1),
+                flushed_through: Some(Version(version)),
+                added_runs: vec![run(id)],
+                added_rowsets: vec![info(id + 1)],
+                ..TabletEdit::default()
+            }],
+            ..Edit::default()
+        }
+    }
+
+    fn with_three_runs() -> State {
+        let mut state = State::default();
+        let table =
+            TableDesc { id: TableId(1), name: "t".into(), schema: vec![1], tablets: vec![TabletId(1)] };
+        state.apply(&Edit { tables: vec![table], ..Edit::default() }).expect("a new table");
+        for (version, id) in [(10, 1), (20, 3), (30, 5)] {
+            state.apply(&flushed(version, id)).expect("a flush");
+        }
+        state
+    }
+
+    fn replacing(removed: Vec<u64>, added: Vec<RunDesc>) -> Edit {
+        let edit = TabletEdit {
+            tablet: TabletId(1),
+            removed_runs: removed,
+            added_runs: added,
+            ..TabletEdit::default()
+        };
+        Edit { tablets: vec![edit], ..Edit::default() }
+    }
+
+    fn ids(state: &State) -> Vec<u64> {
+        state.tablets[&TabletId(1)].runs.iter().map(|run| run.id).collect()
+    }
+
+    #[test]
+    fn a_compaction_takes_the_place_of_its_inputs() {
+        let mut state = with_three_runs();
+        assert_eq!(ids(&state), [5, 3, 1]);
+        state.apply(&replacing(vec![3, 1], vec![run(9)])).expect("neighbours");
+        assert_eq!(ids(&state), [5, 9]);
+    }
+
+    #[test]
+    fn one_edit_says_it_all_and_survives_its_encoding() {
+        let state = with_three_runs();
+        let edit = state.to_edit();
+        assert_eq!(Edit::decode(&edit.encode()).expect("just encoded"), edit);
+        let mut again = State::default();
+        again.apply(&edit).expect("complete");
+        assert_eq!(again, state);
+    }
+
+    #[test]
+    fn an_edit_that_names_what_is_not_there_is_corruption() {
+        let state = with_three_runs();
+        let bad = [
+            replacing(vec![7], vec![]),
+            replacing(vec![5, 1], vec![]),
+            replacing(vec![1, 3], vec![]),
+            Edit { dropped_tables: vec![TableId(9)], ..Edit::default() },
+            Edit { tablets: vec![TabletEdit { tablet: TabletId(9), ..TabletEdit::default() }], ..Edit::default() },
+            flushed(29, 11),
+        ];
+        for edit in bad {
+            let error = state.clone().apply(&edit).expect_err("it contradicts");
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The read path: from a pinned view to rows.
+//!
+//! Owns point reads (`get`, `multi_get`) and scans. Every read goes the same way: memtables newest first, then the index,
+//! newest run first; the first version that the reader may see decides; only then is a row fetched. So get, scan, exists
+//! and count cannot disagree.
+//!
+//! Never writes, never takes a lock that a writer holds across disk work, and never decides which version a reader sees:
+//! that comes with the [`ReadPoint`].
+
+mod bounds;
+mod fetch;
+mod get;
+mod keys;
+mod literal;
+mod merged;
+mod multi_get;
+mod partition;
+mod pipeline;
+mod predicate;
+mod rows;
+mod scan;
+
+use std::sync::Arc;
+
+use codec::Version;
+
+use crate::view::TabletView;
+
+pub(crate) use get::{exists, get, latest, row_bytes};
+pub(crate) use multi_get::multi_get;
+pub use predicate::{ColumnExpr, Predicate, column};
+pub use rows::{Batches, Cursor, Rows};
+pub use scan::Scan;
+pub(crate) use scan::ScanSource;
+
+/// What a read sees: a view, and the versions up to `at`.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadPoint {
+    /// Pinned: its files stay while this lives.
+    pub(crate) view: Arc<TabletView>,
+    /// The last version seen.
+    pub(crate) at: Version,
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,173 @@
+//! Point reads: what a reader sees of one key.
+//!
+//! Owns the way from memtables to runs to the row. Invariant: the first version found at or below the reader's decides,
+//! because memtables and runs are asked newest first and their versions never overlap.
+//!
+//! Allocates for the row that it returns, and for nothing else once its thread has read before.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use codec::{Location, SchemaVersion, Version};
+use encoded_key::KeyProbe;
+use pkindex::{Entry, Place};
+
+use super::ReadPoint;
+use super::fetch::missing_rowset;
+use crate::error::Result;
+use crate::memtable::{Found, FoundOp};
+use crate::row::{Projection, Row, RowBatchBuilder};
+use crate::rowset::RowHandle;
+use crate::schema::Schema;
+use crate::view::TabletView;
+
+/// The row of a key, with the columns of `projection`.
+///
+/// # Errors
+/// `Corruption`, `Io`.
+pub(crate) fn get(
+    point: &ReadPoint,
+    schema: &Arc<Schema>,
+    projection: &Projection,
+    probe: &KeyProbe<'_>,
+) -> Result<Option<Row>> {
+    let mut batch = RowBatchBuilder::new(Arc::clone(schema), projection.clone());
+    let is_there = if projection.needs_row() {
+        push_row(point, probe, &mut batch)?
+    } else {
+        let is_there = exists(point, probe)?;
+        if is_there {
+            batch.push(probe.key(), &[], schema.version())?;
+        }
+        is_there
+    };
+    Ok(is_there.then(|| Row::new(batch.finish(), 0)))
+}
+
+/// Adds the row of a key to `batch`, if there is one.
+fn push_row(point: &ReadPoint, probe: &KeyProbe<'_>, batch: &mut RowBatchBuilder) -> Result<bool> {
+    with_scratch(|row| {
+        match find(point, probe, row)? {
+            None => return Ok(false),
+            Some(Hit::Memory { schema, .. }) => batch.push(probe.key(), row, schema)?,
+            Some(Hit::Disk { version, location }) => {
+                let row = fetch(&point.view, location, version)?;
+                batch.push(probe.key(), row.bytes(), row.schema())?;
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// Whether a key has a row. Fetches none.
+///
+/// # Errors
+/// `Corruption`, `Io`.
+pub(crate) fn exists(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<bool> {
+    Ok(latest(point, probe)?.is_some_and(|(_, is_deleted)| !is_deleted))
+}
+
+/// The newest version of a key that the reader sees, and whether it is a deletion. `None` if there never was one that has not
+/// been forgotten: a deletion that nothing lies below is forgotten at some time.
+///
+/// # Errors
+/// `Corruption`, `Io`.
+pub(crate) fn latest(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<Option<(Version, bool)>> {
+    let ReadPoint { view, at } = point;
+    for memtable in &view.memtables {
+        match memtable.newest(probe.key()) {
+            None => continue,
+            Some((version, is_deleted)) if version <= *at => return Ok(Some((version, is_deleted))),
+            Some(_) => {}
+        }
+        // Rare: overwritten since `at`. The row is copied for nothing.
+        if let Some(Found { version, op }) = with_scratch(|row| memtable.get(probe.key(), *at, row)) {
+            return Ok(Some((version, op == FoundOp::Delete)));
+        }
+    }
+    Ok(find_entry(view, probe, *at)?.map(|entry| (entry.version, entry.is_deletion())))
+}
+
+/// Appends the row bytes of a key to `out`; tells their version and the schema that they were written with.
+///
+/// # Errors
+/// `Corruption`, `Io`.
+pub(crate) fn row_bytes(
+    point: &ReadPoint,
+    probe: &KeyProbe<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Option<(Version, SchemaVersion)>> {
+    match find(point, probe, out)? {
+        None => Ok(None),
+        Some(Hit::Memory { version, schema }) => Ok(Some((version, schema))),
+        Some(Hit::Disk { version, location }) => {
+            let row = fetch(&point.view, location, version)?;
+            out.extend_from_slice(row.bytes());
+            Ok(Some((version, row.schema())))
+        }
+    }
+}
+
+/// Where a live row was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hit {
+    /// In a memtable; its bytes were copied.
+    Memory { version: Version, schema: SchemaVersion },
+    /// In a rowset.
+    Disk { version: Version, location: Location },
+}
+
+/// Finds the live row of a key. If it is in a memtable, its bytes are appended to `row`.
+pub(super) fn find(point: &ReadPoint, probe: &KeyProbe<'_>, row: &mut Vec<u8>) -> Result<Option<Hit>> {
+    let ReadPoint { view, at } = point;
+    for memtable in &view.memtables {
+        if let Some(Found { version, op }) = memtable.get(probe.key(), *at, row) {
+            return Ok(match op {
+                FoundOp::Put { schema } => Some(Hit::Memory { version, schema }),
+                FoundOp::Delete => None,
+            });
+        }
+    }
+    let entry = find_entry(view, probe, *at)?;
+    Ok(entry.and_then(|Entry { version, place }| match place {
+        Place::At(location) => Some(Hit::Disk { version, location }),
+        Place::Deleted => None,
+    }))
+}
+
+/// The newest entry of a key at or below `at` in the index.
+fn find_entry(view: &TabletView, probe: &KeyProbe<'_>, at: Version) -> Result<Option<Entry>> {
+    for run in &view.runs {
+        if run.versions().0 <= at
+            && let Some(entry) = run.lookup(probe.key(), probe.hash(), at)?
+        {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}
+
+/// The row that an entry names.
+fn fetch(view: &TabletView, location: Location, version: Version) -> Result<RowHandle> {
+    match view.rowsets.get(location.rowset) {
+        Some(rowset) => rowset.get(location.rowid, version),
+        None => Err(missing_rowset(location)),
+    }
+}
+
+/// A scratch buffer that grew beyond this many bytes is not kept.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Calls `f` with an empty buffer of this thread's, so that a row's way out of a memtable costs no allocation.
+pub(super) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    thread_local! {
+        static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    let result = f(&mut scratch);
+    if scratch.capacity() <= SCRATCH_BYTES_MAX {
+        SCRATCH.set(scratch);
+    }
+    result
+}

@@ -1,0 +1,118 @@
+//! The keys of a view in order, each with what the reader sees of it.
+//!
+//! Invariant: sources stand newest first, and all versions of a newer source are above those of an older one; so of the
+//! sources that have a key, the first with a version at or below the reader's decides.
+
+use std::sync::Arc;
+
+use codec::{Location, SchemaVersion, Version};
+use encoded_key::KeyRange;
+use pkindex::{Entry, Merge, Place, RunCursor, Source};
+use sstable::Direction;
+
+use super::ReadPoint;
+use crate::error::{Error, Result};
+use crate::memtable::{Fetch, FoundOp, MemCursor};
+
+/// One source of a scan's merge.
+pub(super) enum ViewSource {
+    Memory(MemCursor),
+    Run(RunCursor),
+}
+
+impl Source for ViewSource {
+    type Error = Error;
+
+    #[inline]
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            ViewSource::Memory(cursor) => cursor.key(),
+            ViewSource::Run(cursor) => cursor.key(),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            ViewSource::Memory(cursor) => Source::advance(cursor),
+            ViewSource::Run(cursor) => Ok(cursor.advance()?),
+        }
+    }
+}
+
+/// Where the visible row of a key is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Visible<'a> {
+    /// In a memtable.
+    Memory { schema: SchemaVersion, row: &'a [u8] },
+    /// In a rowset.
+    Disk { version: Version, location: Location },
+}
+
+/// The merge of a view's memtables and runs within bounds, one way.
+pub(super) struct MergedKeys {
+    merge: Merge<ViewSource>,
+    at: Version,
+}
+
+impl MergedKeys {
+    /// Stands at the first key, which need not be a visible one.
+    pub(super) fn new(
+        point: &ReadPoint,
+        range: &KeyRange,
+        direction: Direction,
+        fetch: Fetch,
+    ) -> Result<MergedKeys> {
+        let ReadPoint { view, at } = point;
+        let mut sources = Vec::with_capacity(view.memtables.len() + view.runs.len());
+        for memtable in &view.memtables {
+            if !memtable.is_empty() {
+                sources.push(ViewSource::Memory(MemCursor::with_fetch(Arc::clone(memtable), direction, range, *at, fetch)));
+            }
+        }
+        let bounds = (range.start.as_ref().map(Vec::as_slice), range.end.as_ref().map(Vec::as_slice));
+        for run in &view.runs {
+            if run.versions().0 <= *at {
+                sources.push(ViewSource::Run(run.cursor(direction, &bounds)?));
+            }
+        }
+        Ok(MergedKeys { merge: Merge::new(sources, direction), at: *at })
+    }
+
+    /// The key it stands at; `None` at the end.
+    #[inline]
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        self.merge.key()
+    }
+
+    /// What the reader sees of the key it stands at; `None` if nothing: deleted, or too new.
+    #[inline]
+    pub(super) fn visible(&self) -> Result<Option<Visible<'_>>> {
+        for &source in self.merge.group() {
+            match self.merge.source(source) {
+                ViewSource::Memory(cursor) => {
+                    let found = cursor.found();
+                    return Ok(match found.op {
+                        FoundOp::Put { schema } => Some(Visible::Memory { schema, row: cursor.row() }),
+                        FoundOp::Delete => None,
+                    });
+                }
+                ViewSource::Run(cursor) => {
+                    if let Some(Entry { version, place }) = cursor.visible(self.at)? {
+                        return Ok(match place {
+                            Place::At(location) => Some(Visible::Disk { version, location }),
+                            Place::Deleted => None,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves to the next key.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Result<()> {
+        self.merge.advance()
+    }
+}

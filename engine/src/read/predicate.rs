@@ -1,0 +1,360 @@
+//! Predicates: which rows of a scan are wanted.
+//!
+//! Owns the three-valued logic and the comparison of a column with a literal. Reads no row by itself: it asks for
+//! columns through [`Columns`], whose answer may be "not known yet", so that one tree serves before the row is fetched
+//! (key columns only) and after.
+//!
+//! Invariant: what is decided from a part of the columns stays decided when the rest is known. (Kleene's logic is
+//! monotone: replacing "unknown" by a value never turns a true into a false or back.)
+
+use std::ops::Not;
+
+use encoded_key::{Type, Value};
+
+use super::literal::Literal;
+use crate::error::{Error, Result};
+use crate::schema::Schema;
+use crate::value::AsValue;
+
+/// Starts a predicate on the column of that name, for [`Scan::filter`](crate::Scan::filter).
+///
+/// ```
+/// use nyala::column;
+/// let warm = column("metric").eq("cpu").and(column("value").ge(0.9).or(column("note").is_not_null()));
+/// # let _ = warm;
+/// ```
+#[must_use]
+pub fn column(name: impl Into<String>) -> ColumnExpr {
+    ColumnExpr { name: name.into() }
+}
+
+/// A column in a predicate; made by [`column`].
+#[derive(Clone, Debug)]
+pub struct ColumnExpr {
+    name: String,
+}
+
+/// What a scan keeps: comparisons of columns with values, joined by `and`, `or` and `not`.
+///
+/// Nulls are treated as in SQL: a comparison with a null, on either side, is neither true nor false but unknown; `not`
+/// of unknown is unknown; a row is kept only if the whole predicate is true. So `column("note").ne("x")` does not keep
+/// rows whose note is null, and neither does its `not`.
+///
+/// Values are compared as keys sort: strings and binaries by their bytes, floats by the total order of IEEE 754
+/// (-NaN, -inf, .., -0.0, +0.0, .., inf, NaN), so that `eq(0.0)` does not find -0.0. An integer column may be compared
+/// with any integer, a float column with `f32` and `f64`, a decimal column with a decimal of any scale. Everything else
+/// must have the column's type; if not, or if there is no such column, the scan answers `InvalidArgument` when it is
+/// started.
+#[derive(Clone, Debug)]
+pub struct Predicate(Node<String>);
+
+impl ColumnExpr {
+    /// Equal to `value`.
+    pub fn eq(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Eq, &value)
+    }
+
+    /// Not equal to `value`, and not null.
+    pub fn ne(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Ne, &value)
+    }
+
+    /// Less than `value`.
+    pub fn lt(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Lt, &value)
+    }
+
+    /// Less than `value`, or equal.
+    pub fn le(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Le, &value)
+    }
+
+    /// Greater than `value`.
+    pub fn gt(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Gt, &value)
+    }
+
+    /// Greater than `value`, or equal.
+    pub fn ge(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::Ge, &value)
+    }
+
+    /// A string that starts with the string `value`, or a binary that starts with the binary `value`.
+    pub fn starts_with(self, value: impl AsValue) -> Predicate {
+        self.compare(Op::StartsWith, &value)
+    }
+
+    /// Null.
+    #[must_use]
+    pub fn is_null(self) -> Predicate {
+        Predicate(Node::IsNull { column: self.name })
+    }
+
+    /// Not null.
+    #[must_use]
+    pub fn is_not_null(self) -> Predicate {
+        self.is_null().not()
+    }
+
+    fn compare(self, op: Op, value: &impl AsValue) -> Predicate {
+        Predicate(Node::Compare { column: self.name, op, literal: Literal::new(value.as_value()) })
+    }
+}
+
+impl Predicate {
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Predicate) -> Predicate {
+        let mut all = match self.0 {
+            Node::All(all) => all,
+            node => vec![node],
+        };
+        match other.0 {
+            Node::All(others) => all.extend(others),
+            node => all.push(node),
+        }
+        Predicate(Node::All(all))
+    }
+
+    /// One of the two, or both.
+    #[must_use]
+    pub fn or(self, other: Predicate) -> Predicate {
+        let mut any = match self.0 {
+            Node::Any(any) => any,
+            node => vec![node],
+        };
+        match other.0 {
+            Node::Any(others) => any.extend(others),
+            node => any.push(node),
+        }
+        Predicate(Node::Any(any))
+    }
+
+    /// The opposite; of unknown: unknown.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "implemented as well; this one needs no import")]
+    pub fn not(self) -> Predicate {
+        match self.0 {
+            Node::Not(inner) => Predicate(*inner),
+            node => Predicate(Node::Not(Box::new(node))),
+        }
+    }
+
+    /// Ties the predicate to the columns of `schema`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: a column that does not exist, or a value that cannot be compared with it.
+    pub(crate) fn compile(&self, schema: &Schema) -> Result<Filter> {
+        Ok(Filter(self.0.compile(schema)?))
+    }
+}
+
+impl Not for Predicate {
+    type Output = Predicate;
+
+    fn not(self) -> Predicate {
+        Predicate::not(self)
+    }
+}
+
+/// Where a filter gets a row's columns.
+pub(crate) trait Columns {
+    /// The column at that place of the schema; `None` if it is not known yet.
+    fn value(&mut self, column: usize) -> Result<Option<Value<'_>>>;
+}
+
+/// A predicate tied to a schema.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter(Node<usize>);
+
+impl Filter {
+    /// Whether the row is wanted: `Some(true)` and `Some(false)` are final, `None` is unknown. With all columns
+    /// known, unknown means unwanted.
+    pub(crate) fn decide(&self, columns: &mut impl Columns) -> Result<Option<bool>> {
+        self.0.decide(columns)
+    }
+
+    /// Whether it reads a column at that place of the schema or after it.
+    pub(crate) fn reads_from(&self, column: usize) -> bool {
+        self.0.reads_from(column)
+    }
+
+    /// What must hold of single columns whenever the whole holds.
+    pub(crate) fn required(&self) -> impl Iterator<Item = (usize, Op, Value<'_>)> {
+        let all = match &self.0 {
+            Node::All(all) => all.as_slice(),
+            node => std::slice::from_ref(node),
+        };
+        all.iter().filter_map(|node| match node {
+            Node::Compare { column, op, literal } => Some((*column, *op, literal.value())),
+            _ => None,
+        })
+    }
+}
+
+/// How a column and a literal are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    StartsWith,
+}
+
+/// A predicate over columns that are named by a `C`: their name, then their place in the schema.
+#[derive(Clone, Debug)]
+enum Node<C> {
+    Compare { column: C, op: Op, literal: Literal },
+    IsNull { column: C },
+    All(Vec<Node<C>>),
+    Any(Vec<Node<C>>),
+    Not(Box<Node<C>>),
+}
+
+impl Node<String> {
+    fn compile(&self, schema: &Schema) -> Result<Node<usize>> {
+        let find = |name: &String| schema.find_column(name).map_err(|error| error.context("filter"));
+        let each = |nodes: &[Node<String>]| nodes.iter().map(|node| node.compile(schema)).collect::<Result<_>>();
+        Ok(match self {
+            Node::Compare { column: name, op, literal } => {
+                let column = find(name)?;
+                let ty = schema.columns()[column].ty;
+                literal.check(name, ty, *op)?;
+                Node::Compare { column, op: *op, literal: literal.clone() }
+            }
+            Node::IsNull { column } => Node::IsNull { column: find(column)? },
+            Node::All(nodes) => Node::All(each(nodes)?),
+            Node::Any(nodes) => Node::Any(each(nodes)?),
+            Node::Not(node) => Node::Not(Box::new(node.compile(schema)?)),
+        })
+    }
+}
+
+impl Node<usize> {
+    fn reads_from(&self, first: usize) -> bool {
+        match self {
+            Node::Compare { column, .. } | Node::IsNull { column } => *column >= first,
+            Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|node| node.reads_from(first)),
+            Node::Not(node) => node.reads_from(first),
+        }
+    }
+
+    fn decide(&self, columns: &mut impl Columns) -> Result<Option<bool>> {
+        match self {
+            Node::Compare { column, op, literal } => {
+                Ok(columns.value(*column)?.and_then(|value| literal.decide(*op, value)))
+            }
+            Node::IsNull { column } => Ok(columns.value(*column)?.map(|value| matches!(value, Value::Null))),
+            Node::All(nodes) => first(nodes, columns, false),
+            Node::Any(nodes) => first(nodes, columns, true),
+            Node::Not(node) => Ok(node.decide(columns)?.map(bool::not)),
+        }
+    }
+}
+
+/// `decisive` if any node says so, else unknown if any is unknown, else the other.
+fn first(nodes: &[Node<usize>], columns: &mut impl Columns, decisive: bool) -> Result<Option<bool>> {
+    let mut result = Some(!decisive);
+    for node in nodes {
+        match node.decide(columns)? {
+            Some(decided) if decided == decisive => return Ok(Some(decisive)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+impl Literal {
+    fn check(&self, column: &str, ty: Type, op: Op) -> Result<()> {
+        let comparable = match self {
+            Literal::Null => true,
+            Literal::Bool(_) => matches!(ty, Type::Bool),
+            Literal::Int(_) | Literal::UInt(_) => matches!(
+                ty,
+                Type::I8
+                    | Type::I16
+                    | Type::I32
+                    | Type::I64
+                    | Type::U8
+                    | Type::U16
+                    | Type::U32
+                    | Type::U64
+            ),
+            Literal::F32(_) | Literal::F64(_) => matches!(ty, Type::F32 | Type::F64),
+            Literal::Decimal(_) => matches!(ty, Type::Decimal { .. }),
+            Literal::Date(_) => matches!(ty, Type::Date),
+            Literal::Timestamp(_) => matches!(ty, Type::Timestamp),
+            Literal::String(_) => matches!(ty, Type::String),
+            Literal::Binary(_) => matches!(ty, Type::Binary),
+        };
+        let has_prefixes = matches!(ty, Type::String | Type::Binary);
+        if comparable && (op != Op::StartsWith || has_prefixes) {
+            return Ok(());
+        }
+        let how = if op == Op::StartsWith { "tested for a prefix" } else { "compared" };
+        Err(Error::invalid(format!("filter: column {column:?} of type {ty} cannot be {how} with {}", self.value().kind())))
+    }
+
+    /// `None` if one of the two is null.
+    fn decide(&self, op: Op, value: Value<'_>) -> Option<bool> {
+        if op == Op::StartsWith {
+            return match (value, self) {
+                (Value::String(value), Literal::String(text)) => Some(value.as_bytes().starts_with(text.as_bytes())),
+                (Value::Binary(value), Literal::Binary(bytes)) => Some(value.starts_with(bytes)),
+                _ => None,
+            };
+        }
+        let order = value.compare(self.value())?;
+        Some(match op {
+            Op::Eq => order.is_eq(),
+            Op::Ne => order.is_ne(),
+            Op::Lt => order.is_lt(),
+            Op::Le => order.is_le(),
+            Op::Gt => order.is_gt(),
+            Op::Ge | Op::StartsWith => order.is_ge(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns 0 (known), 1 (not known yet) and 2 (null).
+    struct Three;
+
+    impl Columns for Three {
+        fn value(&mut self, column: usize) -> Result<Option<Value<'_>>> {
+            Ok([Some(Value::Int(7)), None, Some(Value::Null)][column])
+        }
+    }
+
+    fn node(column: usize, op: Op, literal: i64) -> Node<usize> {
+        Node::Compare { column, op, literal: Literal::Int(literal) }
+    }
+
+    #[test]
+    fn unknown_is_neither_true_nor_false() {
+        let decide = |node: Node<usize>| Filter(node).decide(&mut Three).expect("no column fails");
+        let yes = || node(0, Op::Eq, 7);
+        let no = || node(0, Op::Lt, 7);
+        for unknown in [1, 2] {
+            let unknown = || node(unknown, Op::Eq, 7);
+            assert_eq!(decide(unknown()), None);
+            assert_eq!(decide(Node::Not(Box::new(unknown()))), None);
+            assert_eq!(decide(Node::All(vec![unknown(), yes()])), None);
+            assert_eq!(decide(Node::All(vec![unknown(), no()])), Some(false));
+            assert_eq!(decide(Node::Any(vec![unknown(), yes()])), Some(true));
+            assert_eq!(decide(Node::Any(vec![unknown(), no()])), None);
+        }
+        assert_eq!(decide(Node::IsNull { column: 0 }), Some(false));
+        assert_eq!(decide(Node::IsNull { column: 1 }), None);
+        assert_eq!(decide(Node::IsNull { column: 2 }), Some(true));
+        assert_eq!(decide(Node::All(vec![])), Some(true));
+        assert_eq!(decide(Node::Any(vec![])), Some(false));
+    }
+}

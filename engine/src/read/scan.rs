@@ -1,0 +1,287 @@
+//! The builder of scans.
+//!
+//! Owns what a scan was asked for and the check of it. An argument that is wrong is remembered and told when the scan is
+//! started, so that a scan can be written as one expression.
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use encoded_key::KeyRange;
+use sstable::Direction;
+
+use super::pipeline::{Counter, Pipeline, Plan, Sink};
+use super::{Batches, Cursor, Predicate, ReadPoint, Rows, bounds, partition};
+use crate::error::{Error, Result};
+use crate::record::Record;
+use crate::row::Projection;
+use crate::schema::Schema;
+use crate::snapshot::Snapshot;
+use crate::value::AsValue;
+
+/// What a scan needs to know of its table.
+pub(crate) trait ScanSource: Send + Sync {
+    /// The table's schema.
+    fn schema(&self) -> &Arc<Schema>;
+
+    /// What a read that begins now sees: the latest, or what `snapshot` sees.
+    ///
+    /// # Errors
+    /// `Closed`, `NoSuchTable` after a drop, `InvalidArgument` for a snapshot of another engine.
+    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint>;
+
+    /// Asked before each batch. A dropped table is no error: running scans finish.
+    ///
+    /// # Errors
+    /// `Closed`.
+    fn check(&self) -> Result<()>;
+}
+
+/// A scan that is being put together: which keys, which rows of them, which columns, in which direction.
+///
+/// Without further calls it gives all rows of the table in key order, with all columns. Whatever narrows it can be given
+/// several times; all of it must hold. A wrong argument is told by the call that starts the scan: [`rows`](Scan::rows),
+/// [`cursor`](Scan::cursor), [`batches`](Scan::batches), [`count`](Scan::count) or [`partitions`](Scan::partitions).
+///
+/// A scan sees one state of the table: the latest when it is started, or a snapshot's.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, Options, Schema, Type, column};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder()
+///     .key("host", Type::U32)
+///     .key("metric", Type::String)
+///     .column("value", Type::F64)
+///     .build()?;
+/// let metrics = engine.open_or_create_table("metrics", schema)?;
+/// for (host, metric, value) in [(17, "cpu", 0.9), (17, "cpu_wait", 0.1), (17, "disk", 0.5), (18, "cpu", 0.2)] {
+///     metrics.upsert((host, metric, value))?;
+/// }
+/// let mut sum = 0.0;
+/// for row in metrics.scan().starts_with((17,), "cpu").columns(["value"]).rows()? {
+///     sum += row?.get::<f64>("value")?;
+/// }
+/// assert_eq!(sum, 1.0);
+/// assert_eq!(metrics.scan().filter(column("value").ge(0.5)).count()?, 2);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "a scan does nothing until it is started"]
+pub struct Scan {
+    source: Arc<dyn ScanSource>,
+    /// Pinned already: by `at`, or because it is a part of a scan.
+    point: Option<ReadPoint>,
+    range: KeyRange,
+    /// All columns if there is none.
+    projection: Option<Projection>,
+    filter: Option<Predicate>,
+    limit: Option<u64>,
+    direction: Direction,
+    /// The first argument that was wrong.
+    error: Option<Error>,
+}
+
+impl Scan {
+    pub(crate) fn new(source: Arc<dyn ScanSource>) -> Scan {
+        Scan {
+            source,
+            point: None,
+            range: KeyRange::all(),
+            projection: None,
+            filter: None,
+            limit: None,
+            direction: Direction::Forward,
+            error: None,
+        }
+    }
+
+    /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key.
+    pub fn prefix(self, record: impl Record) -> Scan {
+        self.narrow(|schema| bounds::prefix(schema, &record))
+    }
+
+    /// Only rows whose first key columns have the values of `record`, and whose next key column, a string or a binary,
+    /// starts with `text`. `record` may be `()`.
+    pub fn starts_with(self, record: impl Record, text: impl AsValue) -> Scan {
+        self.narrow(|schema| bounds::starts_with(schema, &record, &text))
+    }
+
+    /// Only rows with keys in `range`, in the order of keys: where a column is descending, the greater value comes first.
+    ///
+    /// The ends may have fewer columns than the key: an included end then includes all keys that start with its columns,
+    /// an excluded one excludes all of them. Ends in the wrong order make an empty range.
+    ///
+    /// ```no_run
+    /// # fn example(metrics: nyala::Table) -> Result<(), nyala::Error> {
+    /// let early = metrics.scan().range((10,)..(20,)).rows()?;
+    /// let from_cpu = metrics.scan().range((17, "cpu")..).rows()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn range<R: Record>(self, range: impl RangeBounds<R>) -> Scan {
+        self.narrow(|schema| bounds::range(schema, range.start_bound(), range.end_bound()))
+    }
+
+    /// Gives only these columns, in this order. Fewer columns are cheaper, and key columns alone need no row at all.
+    pub fn columns<N: AsRef<str>>(self, names: impl IntoIterator<Item = N>) -> Scan {
+        self.set(|scan| {
+            scan.projection = Some(Projection::named(scan.source.schema(), names)?);
+            Ok(())
+        })
+    }
+
+    /// Only rows for which `predicate` is true. It may name columns that are not given.
+    ///
+    /// Comparisons of leading key columns also narrow the range of keys that is read.
+    pub fn filter(mut self, predicate: Predicate) -> Scan {
+        self.filter = Some(match self.filter {
+            Some(others) => others.and(predicate),
+            None => predicate,
+        });
+        self
+    }
+
+    /// At most `rows` rows.
+    pub fn limit(mut self, rows: usize) -> Scan {
+        let rows = rows as u64;
+        self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
+        self
+    }
+
+    /// From the last key to the first.
+    pub fn reverse(mut self) -> Scan {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// Sees what `snapshot` sees.
+    pub fn at(self, snapshot: &Snapshot) -> Scan {
+        self.set(|scan| {
+            scan.point = Some(scan.source.pin(Some(snapshot))?);
+            Ok(())
+        })
+    }
+
+    /// Starts the scan, row by row. The rows are handles that can be kept, and keep the batch that they came in.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the scan was told something wrong, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
+    pub fn rows(self) -> Result<Rows> {
+        Ok(Rows::new(self.start()?))
+    }
+
+    /// Starts the scan, lending row by row: the quickest way to look at each row once.
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn cursor(self) -> Result<Cursor> {
+        Ok(Cursor::new(self.start()?))
+    }
+
+    /// Starts the scan, batch by batch. Batches are small at first and grow to some hundred rows or kilobytes.
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn batches(self) -> Result<Batches> {
+        Ok(Batches::new(self.start()?))
+    }
+
+    /// How many rows the scan has. Fetches no row unless the filter needs it.
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn count(mut self) -> Result<u64> {
+        self.projection = Some(Projection::named(self.source.schema(), [""; 0])?);
+        let mut pipeline = self.start()?;
+        let mut count = 0;
+        loop {
+            let mut batch = Counter::default();
+            pipeline.next_batch(&mut batch)?;
+            if batch.rows() == 0 {
+                return Ok(count);
+            }
+            count += batch.rows() as u64;
+        }
+    }
+
+    /// Cuts the scan into at most `parts` scans of disjoint ranges of keys and similar size, in the scan's order, to be run
+    /// in parallel. All of them see the same state of the table, and together they give the rows of this scan.
+    ///
+    /// There is always one part at least; there are fewer than asked for if the table is too small to tell.
+    ///
+    /// # Errors
+    /// As [`Scan::rows`], and `InvalidArgument` if the scan has a limit, which its parts could not share, or if `parts` is
+    /// 0.
+    pub fn partitions(mut self, parts: usize) -> Result<Vec<Scan>> {
+        let (plan, point) = self.check()?;
+        if parts == 0 {
+            return Err(Error::invalid("a scan cannot be cut into 0 parts"));
+        }
+        if self.limit.is_some() {
+            return Err(Error::invalid("a scan with a limit cannot be cut into parts"));
+        }
+        let mut ranges = partition::split(&point, &plan.range, parts)?;
+        if self.direction == Direction::Reverse {
+            ranges.reverse();
+        }
+        self.point = Some(point);
+        Ok(ranges.into_iter().map(|range| Scan { range, ..self.clone() }).collect())
+    }
+
+    fn start(self) -> Result<Pipeline> {
+        let (plan, point) = self.check()?;
+        Pipeline::new(self.source, plan, point)
+    }
+
+    /// The plan, and what it sees.
+    fn check(&self) -> Result<(Plan, ReadPoint)> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let schema = Arc::clone(self.source.schema());
+        let filter = self.filter.as_ref().map(|filter| filter.compile(&schema)).transpose()?;
+        let range = match &filter {
+            Some(filter) => self.range.intersect(&bounds::implied(&schema, filter)),
+            None => self.range.clone(),
+        };
+        let projection = match &self.projection {
+            Some(projection) => projection.clone(),
+            None => Projection::all(&schema),
+        };
+        let point = match &self.point {
+            Some(point) => point.clone(),
+            None => self.source.pin(None)?,
+        };
+        let limit = self.limit.unwrap_or(u64::MAX);
+        Ok((Plan { schema, projection, filter, range, direction: self.direction, limit }, point))
+    }
+
+    fn narrow(self, range: impl FnOnce(&Schema) -> Result<KeyRange>) -> Scan {
+        self.set(|scan| {
+            scan.range = scan.range.intersect(&range(scan.source.schema())?);
+            Ok(())
+        })
+    }
+
+    /// Sets something, and remembers the first error.
+    fn set(mut self, set: impl FnOnce(&mut Scan) -> Result<()>) -> Scan {
+        if self.error.is_none()
+            && let Err(error) = set(&mut self)
+        {
+            self.error = Some(error.context("scan"));
+        }
+        self
+    }
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("direction", &self.direction)
+            .field("limit", &self.limit)
+            .field("filter", &self.filter)
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! Opens a directory: first learns, read-only, then acts.
+//!
+//! Owns the decision between a new database, an existing one, and a directory that is neither; the replay of the log;
+//! and the removal of orphans. Ends with the parts of a core whose memtables are empty.
+//!
+//! Invariant: nothing is changed before everything was read that decides whether to change it. (`LOCK` is made first.)
+//! Invariant: an old file is never appended to. What was only in the page cache is written anew and synced: replayed
+//! rows go to new files, the log and the manifest start new segments, and `CURRENT` comes last.
+//! Invariant: new numbers lie above every number in the directory and in the manifest; new versions lie above the
+//! ceiling that the manifest named.
+
+mod learn;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use codec::{FileId, TabletId, Version};
+use vfs::Fs;
+use wal::Log;
+
+use crate::catalog::{Catalog, TableCore};
+use crate::commit::VERSION_RESERVE;
+use crate::error::Error;
+use crate::files::{CURRENT_TEMPORARY, FileKind, Files, path};
+use crate::flush::{open_index_files, open_rowset};
+use crate::manifest::{Manifest, State, TabletState};
+use crate::options::Options;
+use crate::rowset::Rowsets;
+use crate::schema::Schema;
+use crate::tablet::Tablet;
+use crate::view::TabletView;
+use learn::{Learned, Listing};
+
+/// What the last open found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Batches in the log.
+    pub batches: u64,
+    /// Operations of the log that were not flushed before, and are now.
+    pub replayed_operations: u64,
+    /// Operations of the log that were in rowsets already, or belonged to a dropped table.
+    pub skipped_operations: u64,
+    /// What was cut off the end of the log: bytes of a write that never finished, and that was never acknowledged.
+    pub torn: Option<TornTail>,
+    /// Files of ours that nothing named, removed.
+    pub orphans_removed: u64,
+}
+
+/// The end of a log that was cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TornTail {
+    /// The number of the log segment.
+    pub segment: u64,
+    /// Where in it the log ends, in bytes.
+    pub offset: u64,
+    /// What stands there instead of a record.
+    pub reason: String,
+    /// The file in the directory that the bytes were saved to; none if they are all zero.
+    pub saved_as: Option<String>,
+}
+
+/// The parts of a core that come from the directory.
+pub(crate) struct Recovered {
+    pub(crate) files: Arc<Files>,
+    pub(crate) log: Log,
+    pub(crate) manifest: Manifest,
+    pub(crate) catalog: Catalog,
+    /// The first version to give out.
+    pub(crate) first_version: Version,
+    /// The last that may be given out before the manifest names more.
+    pub(crate) ceiling: Version,
+    pub(crate) report: RecoveryReport,
+}
+
+/// The options of the write-ahead log.
+pub(crate) fn log_options(options: &Options, dir: &Path) -> wal::Options {
+    /// A body is a batch, whose limit may have been higher when it was written than it is now.
+    const RECORD_BYTES_MAX: u32 = (1 << 30) + (1 << 20);
+    wal::Options {
+        fs: Arc::clone(&options.fs),
+        dir: dir.to_owned(),
+        flavor: wal::Flavor::Wal,
+        segment_bytes: options.log_segment_bytes,
+        record_bytes_max: RECORD_BYTES_MAX,
+        trickle_bytes: 1 << 20,
+    }
+}
+
+/// Opens or creates the database in `dir`, whose lock is held.
+pub(crate) fn recover(
+    options: &Options,
+    dir: &Path,
+    cache: &Arc<sstable::Cache>,
+) -> Result<Recovered, Error> {
+    let listing = Listing::read(&*options.fs, dir)?;
+    match learn::learn(options, dir, &listing)? {
+        None => {
+            learn::check_creatable(options, dir, &listing)?;
+            let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, listing.next_number()));
+            act(options, files, cache, &listing, State::default(), RecoveryReport::default())
+        }
+        Some(Learned { mut state, scan }) => {
+            let next = listing.next_number().max(state.next_file);
+            let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, next));
+            // Everything that is named must open before anything is written.
+            open_tables(&files, cache, &state)?;
+            let mut report = replay::replay(options, &files, &scan, &mut state)?;
+            report.torn = scan.torn.as_ref().map(|torn| learn::save_torn(&files, torn));
+            act(options, files, cache, &listing, state, report)
+        }
+    }
+}
+
+/// Starts a new log and a new manifest, and clears the directory of what they do not name.
+fn act(
+    options: &Options,
+    files: Arc<Files>,
+    cache: &Arc<sstable::Cache>,
+    listing: &Listing,
+    mut state: State,
+    mut report: RecoveryReport,
+) -> Result<Recovered, Error> {
+    files.sync_dir()?;
+    let numbers = Arc::clone(&files);
+    let log =
+        Log::create(log_options(options, &files.dir), files.next_id(), Box::new(move || numbers.next_id()))?;
+    let first_version = state.version_ceiling.next();
+    state.version_ceiling = Version(first_version.0 + VERSION_RESERVE);
+    state.log_start = log.end().segment;
+    state.attested = Some(log.synced());
+    let ceiling = state.version_ceiling;
+    let catalog = open_tables(&files, cache, &state)?;
+    let manifest = Manifest::create(&files, state)?;
+    report.orphans_removed = remove_orphans(&files, listing, &manifest, log.end().segment);
+    Ok(Recovered { files, log, manifest, catalog, first_version, ceiling, report })
+}
+
+fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Result<Catalog, Error> {
+    let catalog = Catalog::default();
+    for table in state.tables.values() {
+        let schema = Schema::decode(&table.schema).map_err(|error| error.context(format!("table {:?}", table.name)))?;
+        let [id] = table.tablets[..] else {
+            return Err(Error::corruption(format!("table {:?} has {} tablets", table.name, table.tablets.len())));
+        };
+        let described = state.tablets.get(&id).expect("a table's tablets are in the state");
+        let tablet = open_tablet(files, cache, id, table.id, described)
+            .map_err(|error| error.context(format!("table {:?}", table.name)))?;
+        let core = TableCore::new(table.id, table.name.clone(), Arc::new(schema), Arc::new(tablet));
+        catalog.insert(Arc::new(core));
+    }
+    Ok(catalog)
+}
+
+fn open_tablet(
+    files: &Files,
+    cache: &Arc<sstable::Cache>,
+    id: TabletId,
+    table: codec::TableId,
+    described: &TabletState,
+) -> Result<Tablet, Error> {
+    // A file that moved whole from one run to another is one file still.
+    let mut opened = BTreeMap::new();
+    let mut runs = Vec::with_capacity(described.runs.len());
+    for run in &described.runs {
+        let mut index_files = Vec::with_capacity(run.files.len());
+        for info in &run.files {
+            let file = match opened.get(&info.id) {
+                Some(file) => Arc::clone(file),
+                None => open_index_files(files, cache, std::slice::from_ref(info))?.remove(0),
+            };
+            opened.insert(info.id, Arc::clone(&file));
+            index_files.push(file);
+        }
+        runs.push(Arc::new(pkindex::Run::new(index_files)?));
+    }
+    let rowsets = described
+        .rowsets
+        .values()
+        .map(|info| open_rowset(files, cache, info))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Tablet::new(id, table, |active| TabletView {
+        memtables: vec![active],
+        runs,
+        run_ids: described.runs.iter().map(|run| run.id).collect(),
+        rowsets: Arc::new(Rowsets::new(rowsets)),
+        flushed_through: described.flushed_through,
+    }))
+}
+
+/// Removes every file of ours that was there before and that nothing names now. Others are left alone.
+fn remove_orphans(files: &Files, listing: &Listing, manifest: &Manifest, log_start: FileId) -> u64 {
+    let segments = manifest.segments();
+    let named: std::collections::BTreeSet<(FileId, FileKind)> =
+        manifest.with_state(|state| state.files().map(|(kind, info)| (info.id, kind)).collect());
+    let mut removed = 0;
+    let is_kept = |&(id, kind): &(FileId, FileKind)| match kind {
+        FileKind::Manifest => segments.contains(&id),
+        FileKind::Log => id >= log_start,
+        FileKind::Index | FileKind::Rows => named.contains(&(id, kind)),
+    };
+    let orphans = listing.numbered.iter().filter(|file| !is_kept(file));
+    let mut paths: Vec<_> = orphans.map(|&(id, kind)| path(&files.dir, id, kind)).collect();
+    if listing.has_temporary {
+        paths.push(files.dir.join(CURRENT_TEMPORARY));
+    }
+    for path in paths {
+        match files.fs.remove(&path) {
+            Ok(()) => removed += 1,
+            // It is as harmless as before; the next open tries again.
+            Err(error) => tracing::warn!(%error, ?path, "an orphan could not be removed"),
+        }
+    }
+    removed
+}
+
+/// Whether `dir` can be made, and makes it.
+pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result<(), Error> {
+    if !create {
+        return match fs.list(dir) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::io(format_args!("opening {}", dir.display()), error)),
+        };
+    }
+    fs.create_dir_all(dir).map_err(|error| Error::io_write(format_args!("making {}", dir.display()), error))
+}

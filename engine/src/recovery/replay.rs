@@ -1,0 +1,89 @@
+//! Replays the log into new rowsets and index runs.
+//!
+//! The log holds full rows and deletions, so replay decides nothing: an operation is skipped if its version is in the
+//! runs already or its table is gone, else it goes to a memtable as it once did. Memory is bounded: when the memtables
+//! are full they are written out, between two batches.
+
+use std::collections::BTreeMap;
+
+use codec::{TabletId, Version};
+use pkindex::Retention;
+use wal::Scan;
+
+use super::RecoveryReport;
+use crate::batch::ops::{Op, OpKind, Ops};
+use crate::commit::mem_op;
+use crate::error::Error;
+use crate::files::Files;
+use crate::flush::{tablet_edit, write_memtable};
+use crate::manifest::{Edit, State};
+use crate::memtable::Memtable;
+use crate::options::Options;
+
+/// Replays what `scan` found, and adds what was written to the state.
+pub(crate) fn replay(
+    options: &Options,
+    files: &Files,
+    scan: &Scan,
+    state: &mut State,
+) -> Result<RecoveryReport, Error> {
+    let mut report = RecoveryReport::default();
+    let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
+    let mut last_version = state.version_ceiling;
+    let mut records = scan.replay();
+    while let Some(record) = records.next()? {
+        report.batches += 1;
+        let at = record.position;
+        let mut version = record.first_version;
+        for op in Ops::new(record.body) {
+            let op = op.map_err(|error| Error::corruption(format!("the batch in the log at {at}: {error}")))?;
+            match tablet_of(state, &op, version) {
+                Some(tablet) => {
+                    check(&op, state).map_err(|error| error.context(format!("the batch in the log at {at}")))?;
+                    let memtable = memtables.entry(tablet).or_insert_with(|| Memtable::new(0));
+                    memtable.apply(|tree| tree.insert(op.key, version, mem_op(&op)));
+                    report.replayed_operations += 1;
+                }
+                None => report.skipped_operations += 1,
+            }
+            last_version = last_version.max(version);
+            version = version.next();
+        }
+        if memtables.values().map(Memtable::bytes).sum::<usize>() >= options.memtable_bytes_max() / 2 {
+            write_out(options, files, &mut memtables, state)?;
+        }
+    }
+    write_out(options, files, &mut memtables, state)?;
+    state.version_ceiling = last_version;
+    Ok(report)
+}
+
+/// The tablet that an operation still has to be applied to.
+fn tablet_of(state: &State, op: &Op<'_>, version: Version) -> Option<TabletId> {
+    let tablet = *state.tables.get(&op.table)?.tablets.first()?;
+    (version > state.tablets.get(&tablet)?.flushed_through).then_some(tablet)
+}
+
+fn check(op: &Op<'_>, state: &State) -> Result<(), Error> {
+    if op.kind == OpKind::Update {
+        return Err(Error::corruption("an update, which is never logged"));
+    }
+    debug_assert!(state.tables.contains_key(&op.table));
+    Ok(())
+}
+
+fn write_out(
+    options: &Options,
+    files: &Files,
+    memtables: &mut BTreeMap<TabletId, Memtable>,
+    state: &mut State,
+) -> Result<(), Error> {
+    // Nobody reads yet: of each key the newest version is all that is needed.
+    let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
+    for (tablet, memtable) in std::mem::take(memtables) {
+        let flushed = write_memtable(files, options, &memtable, &retention)?;
+        let edit = Edit { tablets: vec![tablet_edit(tablet, &flushed)], ..Edit::default() };
+        state.apply(&edit)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Writes rows that come in key order into rowsets that share no key.
+//!
+//! A flush and a compaction write through it. It never syncs the directory, and never removes a file: when it fails, the
+//! job that gave it the numbers removes what it made.
+
+use std::path::PathBuf;
+
+use codec::{Location, RowId, RowsetId, SchemaVersion, Version};
+use pkindex::Output;
+use sstable::{FileInfo, OrdinalWriter, WriterOptions};
+
+use super::{StoredRow, rowset_id};
+use crate::error::{Error, Result};
+
+/// How rowsets are written.
+#[derive(Clone, Debug)]
+pub(crate) struct RowsetOptions {
+    /// A rowset is ended at the first new key after it has grown to this many bytes.
+    pub(crate) rowset_bytes: u64,
+    /// Blocks and compression of the file.
+    pub(crate) file: WriterOptions,
+}
+
+/// A rowset on disk, its file synced but not the directory.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenRowset {
+    pub(crate) id: RowsetId,
+    pub(crate) info: FileInfo,
+    pub(crate) path: PathBuf,
+    /// The key of its first row.
+    pub(crate) first_key: Vec<u8>,
+    /// The key of its last row.
+    pub(crate) last_key: Vec<u8>,
+}
+
+/// Writes zero or more rowsets, cut only between different keys.
+pub(crate) struct RowsetWriter<'a> {
+    output: &'a dyn Output,
+    options: RowsetOptions,
+    current: Option<Current>,
+    /// Scratch for what stands before the row bytes.
+    head: Vec<u8>,
+    written: Vec<WrittenRowset>,
+}
+
+/// The rowset that is being written; it has a row.
+struct Current {
+    id: RowsetId,
+    path: PathBuf,
+    writer: OrdinalWriter,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+    last_version: Version,
+}
+
+impl<'a> RowsetWriter<'a> {
+    /// A writer that takes file numbers and paths from `output`. It touches nothing until the first row comes.
+    pub(crate) fn new(output: &'a dyn Output, options: RowsetOptions) -> RowsetWriter<'a> {
+        RowsetWriter { output, options, current: None, head: Vec::new(), written: Vec::new() }
+    }
+
+    /// Appends a row and says where it now lies.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`; the writer must not be used again then.
+    ///
+    /// # Panics
+    /// If the rows do not come by key ascending and, within a key, by version descending.
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        version: Version,
+        schema: SchemaVersion,
+        row: &[u8],
+    ) -> Result<Location> {
+        let mut new_key = true;
+        if let Some(current) = &self.current {
+            new_key = current.last_key != key;
+            assert!(
+                if new_key { current.last_key.as_slice() < key } else { version < current.last_version },
+                "rows come by key ascending, version descending"
+            );
+            if new_key && current.writer.written_bytes() >= self.options.rowset_bytes {
+                self.end_rowset()?;
+            }
+        }
+        let current = match &mut self.current {
+            Some(current) => current,
+            None => self.current.insert(Current::create(self.output, &self.options, key)?),
+        };
+        self.head.clear();
+        StoredRow::encode_head(version, schema, &mut self.head);
+        let ordinal = current.writer.push(&[&self.head, row])?;
+        if new_key {
+            current.last_key.clear();
+            current.last_key.extend_from_slice(key);
+        }
+        current.last_version = version;
+        Ok(Location { rowset: current.id, rowid: RowId(ordinal) })
+    }
+
+    /// Bytes written so far, ended rowsets included.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let ended: u64 = self.written.iter().map(|rowset| rowset.info.len).sum();
+        ended + self.current.as_ref().map_or(0, |current| current.writer.written_bytes())
+    }
+
+    /// Ends and syncs the last rowset, and tells of all of them, in key order. No rows, no rowsets.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`.
+    pub(crate) fn finish(mut self) -> Result<Vec<WrittenRowset>> {
+        self.end_rowset()?;
+        Ok(self.written)
+    }
+
+    fn end_rowset(&mut self) -> Result<()> {
+        if let Some(Current { id, path, writer, first_key, last_key, .. }) = self.current.take() {
+            let info = writer.finish(&[])?;
+            self.written.push(WrittenRowset { id, info, path, first_key, last_key });
+        }
+        Ok(())
+    }
+}
+
+impl Current {
+    fn create(output: &dyn Output, options: &RowsetOptions, key: &[u8]) -> Result<Current> {
+        let (file, path) = output.next_file().map_err(|error| Error::io_write("cannot make a rowset", error))?;
+        let id = rowset_id(file)?;
+        let writer = OrdinalWriter::create(output.fs(), &path, file, &options.file)?;
+        Ok(Current {
+            id,
+            path,
+            writer,
+            first_key: key.to_vec(),
+            last_key: key.to_vec(),
+            last_version: Version::MAX,
+        })
+    }
+}

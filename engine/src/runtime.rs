@@ -1,0 +1,127 @@
+//! The one seam for threads, time and chance.
+//!
+//! Owns the engine's threads and joins them. In the inline mode there are none: background work runs in the callers'
+//! threads, in an order that follows from a seed, time moves only when it is asked for, and nobody sleeps. With the
+//! simulated disk every run can then be replayed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Time since the engine was opened.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    Real(Instant),
+    /// Each look moves it by a microsecond, each sleep by its length.
+    Manual(AtomicU64),
+}
+
+impl Clock {
+    pub(crate) fn real() -> Clock {
+        Clock::Real(Instant::now())
+    }
+
+    pub(crate) fn manual() -> Clock {
+        Clock::Manual(AtomicU64::new(0))
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        match self {
+            Clock::Real(start) => start.elapsed(),
+            Clock::Manual(nanos) => Duration::from_nanos(nanos.fetch_add(1000, Ordering::Relaxed)),
+        }
+    }
+
+    pub(crate) fn sleep(&self, duration: Duration) {
+        match self {
+            Clock::Real(_) => std::thread::sleep(duration),
+            Clock::Manual(nanos) => {
+                let add = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+                nanos.fetch_add(add, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Wakes one kind of worker.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    pub(crate) fn set(&self) {
+        let mut is_set = self.is_set.lock();
+        if !*is_set {
+            *is_set = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a [`Signal::set`] since the last wait, but not longer than `period`.
+    pub(crate) fn wait(&self, period: Duration) {
+        let mut is_set = self.is_set.lock();
+        if !*is_set {
+            self.changed.wait_for(&mut is_set, period);
+        }
+        *is_set = false;
+    }
+}
+
+/// A small generator for the order of inline work (splitmix64). Not for anything that must be hard to guess.
+#[derive(Debug)]
+pub(crate) struct Chance(Mutex<u64>);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Chance {
+        Chance(Mutex::new(seed))
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn below(&self, bound: usize) -> usize {
+        let mut state = self.0.lock();
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+/// The engine's threads.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Workers {
+    /// True from [`Workers::stop`] on. Long work looks at it now and then.
+    pub(crate) fn stopping(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Starts a thread.
+    pub(crate) fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let thread = std::thread::Builder::new().name(format!("nyala-{name}")).spawn(body)?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    /// Tells the threads to end. The caller wakes them, then joins.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn join(&self) {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // A worker catches its own panics and poisons the engine; there is nothing to learn here.
+            let _ = thread.join();
+        }
+    }
+}

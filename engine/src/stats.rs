@@ -1,0 +1,205 @@
+//! Numbers about the engine: what it did, how big it is, how far behind.
+//!
+//! Owns the counters that nothing else needs, and puts together what the other parts know. Reading them takes no lock
+//! that a writer waits for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pkindex::CompactionStats;
+
+use crate::catalog::TableCore;
+use crate::core::Core;
+use crate::tablet::live_counts;
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) flushes: Counter,
+    pub(crate) flushed_bytes: Counter,
+    pub(crate) compactions: Counter,
+    pub(crate) failed_compactions: Counter,
+    compaction_entries_in: Counter,
+    compaction_entries_dropped: Counter,
+    compaction_bytes_in: Counter,
+    compaction_bytes_out: Counter,
+}
+
+impl Counters {
+    pub(crate) fn note_compaction(&self, stats: &CompactionStats) {
+        self.compactions.add(1);
+        self.compaction_entries_in.add(stats.entries_in);
+        self.compaction_entries_dropped.add(stats.entries_dropped);
+        self.compaction_bytes_in.add(stats.bytes_in);
+        self.compaction_bytes_out.add(stats.bytes_out);
+    }
+}
+
+/// The engine at a moment. Counts are since it was opened; sizes are in bytes.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Commit groups, each one write to the log.
+    pub commit_groups: u64,
+    /// Batches committed; a single write is one.
+    pub batches: u64,
+    /// Operations committed.
+    pub operations: u64,
+    /// Bytes of keys and rows committed, as they stand in the log.
+    pub committed_bytes: u64,
+    /// The last visible version.
+    pub visible_version: u64,
+    /// Memory of memtables that are not flushed yet.
+    pub memtable_bytes: u64,
+    /// Memory of the block cache.
+    pub cache_bytes: u64,
+    /// Reads that found their block in the cache.
+    pub cache_hits: u64,
+    /// Reads that did not.
+    pub cache_misses: u64,
+    /// Flush jobs.
+    pub flushes: u64,
+    /// Bytes that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Compactions installed.
+    pub compactions: u64,
+    /// Compactions that failed; their inputs stay in force.
+    pub failed_compactions: u64,
+    /// Index entries that compactions read.
+    pub compaction_entries_in: u64,
+    /// Index entries that they dropped.
+    pub compaction_entries_dropped: u64,
+    /// Bytes that they read.
+    pub compaction_bytes_in: u64,
+    /// Bytes that they wrote.
+    pub compaction_bytes_out: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of the manifest.
+    pub manifest_bytes: u64,
+    /// Bytes of index files in force.
+    pub index_bytes: u64,
+    /// Bytes of rowsets in force.
+    pub row_bytes: u64,
+    /// Files that left the view and wait for their last reader.
+    pub obsolete_files: u64,
+    /// Batches that were delayed, since flushes or compactions are behind.
+    pub delayed_batches: u64,
+    /// Batches that had to stop until a flush freed memory.
+    pub stopped_batches: u64,
+    /// The time that batches were delayed or stopped.
+    pub stall_time: Duration,
+    /// The longest of these times.
+    pub longest_stall: Duration,
+    /// Live snapshots.
+    pub snapshots: u64,
+    /// The version of the oldest one.
+    pub oldest_snapshot: Option<u64>,
+    /// Each table, by name.
+    pub tables: Vec<TableStats>,
+}
+
+/// A table at a moment. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Its name.
+    pub name: String,
+    /// Memory of its memtables.
+    pub memtable_bytes: u64,
+    /// Memtables that are sealed and not flushed yet.
+    pub sealed_memtables: u64,
+    /// Index runs.
+    pub index_runs: u64,
+    /// Files of index runs.
+    pub index_files: u64,
+    /// Their bytes.
+    pub index_bytes: u64,
+    /// Index entries on disk: one a version, deletions included. An upper bound of the rows on disk.
+    pub index_entries: u64,
+    /// Deletions among them.
+    pub index_deletions: u64,
+    /// Rowsets.
+    pub rowsets: u64,
+    /// Their bytes.
+    pub row_bytes: u64,
+    /// Rows in them.
+    pub stored_rows: u64,
+    /// Rows that an index entry points to. The rest is garbage.
+    pub live_rows: u64,
+}
+
+impl TableStats {
+    pub(crate) fn of(table: &TableCore) -> TableStats {
+        let view = table.tablet.view.pin();
+        let memory = table.tablet.memory();
+        let files = || view.runs.iter().flat_map(|run| run.files());
+        TableStats {
+            name: table.name.clone(),
+            memtable_bytes: memory.bytes as u64,
+            sealed_memtables: memory.sealed as u64,
+            index_runs: view.runs.len() as u64,
+            index_files: files().count() as u64,
+            index_bytes: files().map(|file| file.info.len).sum(),
+            index_entries: files().map(|file| file.properties.entries).sum(),
+            index_deletions: files().map(|file| file.properties.deletions).sum(),
+            rowsets: view.rowsets.len() as u64,
+            row_bytes: view.rowsets.iter().map(|rowset| rowset.info().len).sum(),
+            stored_rows: view.rowsets.iter().map(|rowset| rowset.info().entries).sum(),
+            live_rows: live_counts(&view).values().sum(),
+        }
+    }
+}
+
+impl Stats {
+    pub(crate) fn of(core: &Core) -> Stats {
+        let tables: Vec<TableStats> = core.catalog.all().iter().map(|table| TableStats::of(table)).collect();
+        let cache = core.cache.stats();
+        let (snapshots, oldest) = core.registry.live();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            commit_groups: load(&core.commit.groups),
+            batches: load(&core.commit.batches),
+            operations: load(&core.commit.operations),
+            committed_bytes: load(&core.commit.bytes),
+            visible_version: core.registry.visible().0,
+            memtable_bytes: core.stall.used() as u64,
+            cache_bytes: cache.bytes_used as u64,
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            flushes: core.counters.flushes.get(),
+            flushed_bytes: core.counters.flushed_bytes.get(),
+            compactions: core.counters.compactions.get(),
+            failed_compactions: core.counters.failed_compactions.get(),
+            compaction_entries_in: core.counters.compaction_entries_in.get(),
+            compaction_entries_dropped: core.counters.compaction_entries_dropped.get(),
+            compaction_bytes_in: core.counters.compaction_bytes_in.get(),
+            compaction_bytes_out: core.counters.compaction_bytes_out.get(),
+            log_bytes: core.log.total_bytes(),
+            manifest_bytes: core.manifest.bytes(),
+            index_bytes: tables.iter().map(|table| table.index_bytes).sum(),
+            row_bytes: tables.iter().map(|table| table.row_bytes).sum(),
+            obsolete_files: core.files.obsolete_count() as u64,
+            delayed_batches: load(&core.stall.delays),
+            stopped_batches: load(&core.stall.stops),
+            stall_time: Duration::from_nanos(load(&core.stall.waited_nanos)),
+            longest_stall: Duration::from_nanos(load(&core.stall.longest_nanos)),
+            snapshots: snapshots as u64,
+            oldest_snapshot: oldest.map(|version| version.0),
+            tables,
+        }
+    }
+}

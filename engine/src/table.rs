@@ -1,0 +1,343 @@
+//! A table's handle: its verbs, and nothing below them.
+//!
+//! A single write is a batch of one; a get is a read at an implicit snapshot.
+
+use std::fmt;
+use std::sync::Arc;
+
+use encoded_key::KeyProbe;
+
+use crate::batch::{self, Buffer, Changes, Check};
+use crate::catalog::TableCore;
+use crate::core::{Core, Handle};
+use crate::error::{Error, ErrorKind};
+use crate::options::Durability;
+use crate::read::{self, ReadPoint, Scan, ScanSource};
+use crate::record::{Record, encode_key};
+use crate::row::{Projection, Row};
+use crate::schema::Schema;
+use crate::snapshot::Snapshot;
+use crate::stats::TableStats;
+use crate::value::AsValue;
+
+/// A handle of a table: cheap to clone, for any number of threads. It keeps the engine open.
+///
+/// Single writes are as durable as [`Options::default_durability`](crate::Options::default_durability) says; use a
+/// [`WriteBatch`](crate::WriteBatch) to write many rows at once, which is much faster, or with another durability.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, ErrorKind, Options, Schema, Type};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder()
+///     .key("host", Type::U32).key("metric", Type::String)
+///     .column("value", Type::F64).column("note", Type::String.nullable())
+///     .build()?;
+/// let metrics = engine.open_or_create_table("metrics", schema)?;
+///
+/// metrics.upsert((17, "cpu", 0.93, None::<&str>))?;
+/// metrics.update((17, "cpu")).set("note", "peak").apply()?;
+/// assert_eq!(metrics.insert((17, "cpu", 0.5, "again")).unwrap_err().kind(), ErrorKind::DuplicateKey);
+///
+/// let row = metrics.get((17, "cpu"))?.expect("just written");
+/// assert_eq!((row.get::<f64>("value")?, row.get::<&str>("note")?), (0.93, "peak"));
+/// metrics.delete((17, "cpu"))?;
+/// assert!(!metrics.exists((17, "cpu"))?);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Table {
+    handle: Arc<Handle>,
+    core: Arc<TableCore>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.core.name).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    pub(crate) fn new(handle: Arc<Handle>, core: Arc<TableCore>) -> Table {
+        Table { handle, core }
+    }
+
+    /// The table's core, if it belongs to the engine of `handle`.
+    pub(crate) fn core_of(&self, handle: &Arc<Handle>) -> Result<&Arc<TableCore>, Error> {
+        if !Arc::ptr_eq(&self.handle.core, &handle.core) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("table {:?} belongs to another engine", self.core.name),
+            ));
+        }
+        Ok(&self.core)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Its schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.core.schema
+    }
+
+    /// Writes a row, whether its key is there or not. Looks nothing up.
+    ///
+    /// # Errors
+    /// `InvalidArgument` names the column that does not fit. `NoSuchTable` if the table was dropped; `NoSpace`, `Io`
+    /// or `Closed` if the engine takes no writes.
+    pub fn upsert(&self, record: impl Record) -> Result<(), Error> {
+        self.write(|core, table, buffer| buffer.put(core, table, &record, None)).map(|_| ())
+    }
+
+    /// Writes a row whose key must be absent.
+    ///
+    /// # Errors
+    /// `DuplicateKey` if it is not; else as for [`Table::upsert`].
+    pub fn insert(&self, record: impl Record) -> Result<(), Error> {
+        self.write(|core, table, buffer| buffer.put(core, table, &record, Some(Check::Absent))).map(|_| ())
+    }
+
+    /// Writes a row if its key is absent, and says whether it did.
+    ///
+    /// # Errors
+    /// As for [`Table::upsert`].
+    pub fn insert_ignore(&self, record: impl Record) -> Result<bool, Error> {
+        let check = Some(Check::AbsentOrSkip);
+        self.write(|core, table, buffer| buffer.put(core, table, &record, check)).map(|written| written == 1)
+    }
+
+    /// Starts a change of some columns of the row with this key.
+    ///
+    /// ```no_run
+    /// # fn example(metrics: nyala::Table) -> Result<(), nyala::Error> {
+    /// metrics.update((17, "cpu")).set("value", 0.5).set("note", None::<&str>).apply()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use = "an update does nothing until it is applied"]
+    pub fn update<K: Record>(&self, key: K) -> Update<'_, K> {
+        Update { table: self, key, changes: Ok(Changes::default()) }
+    }
+
+    /// Deletes a key. An absent one is fine. Looks nothing up.
+    ///
+    /// # Errors
+    /// As for [`Table::upsert`].
+    pub fn delete(&self, key: impl Record) -> Result<(), Error> {
+        self.write(|core, table, buffer| buffer.delete(core, table, &key)).map(|_| ())
+    }
+
+    fn write(
+        &self,
+        fill: impl FnOnce(&Core, &Arc<TableCore>, &mut Buffer) -> Result<(), Error>,
+    ) -> Result<u32, Error> {
+        self.write_with(self.handle.core.options.default_durability, fill)
+    }
+
+    fn write_with(
+        &self,
+        durability: Durability,
+        fill: impl FnOnce(&Core, &Arc<TableCore>, &mut Buffer) -> Result<(), Error>,
+    ) -> Result<u32, Error> {
+        let core = &*self.handle.core;
+        let mut buffer = core.buffers.take();
+        let written = fill(core, &self.core, &mut buffer)
+            .and_then(|()| batch::commit(core, &mut buffer, durability))
+            .map(|(_, operations)| operations);
+        core.buffers.give_back(buffer);
+        written
+    }
+
+    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
+        pin(&self.handle.core, &self.core, snapshot)
+    }
+
+    /// The row with this key, if there is one.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the key does not fit the schema, `NoSuchTable`, `Closed`, `Corruption`, `Io`.
+    pub fn get(&self, key: impl Record) -> Result<Option<Row>, Error> {
+        self.get_from(&self.pin(None)?, &key)
+    }
+
+    /// The row with this key as the snapshot sees it.
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn get_at(&self, key: impl Record, snapshot: &Snapshot) -> Result<Option<Row>, Error> {
+        self.get_from(&self.pin(Some(snapshot))?, &key)
+    }
+
+    fn get_from(&self, point: &ReadPoint, key: &impl Record) -> Result<Option<Row>, Error> {
+        self.with_key(key, |probe| read::get(point, &self.core.schema, &self.projection(), probe))
+    }
+
+    fn projection(&self) -> Projection {
+        self.core.all_columns.clone()
+    }
+
+    fn with_key<R>(
+        &self,
+        key: &impl Record,
+        read: impl FnOnce(&KeyProbe<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut buffer = self.handle.core.buffers.take();
+        let result =
+            encode_key(&self.core.schema, key, &mut buffer.body).and_then(|range| read(&KeyProbe::new(&buffer.body[range])));
+        self.handle.core.buffers.give_back(buffer);
+        result
+    }
+
+    /// The rows with these keys, in the order of the keys. All are read at one moment, and neighbours share the work.
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn multi_get<K: Record>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Row>>, Error> {
+        self.multi_get_from(&self.pin(None)?, keys)
+    }
+
+    /// [`Table::multi_get`] as a snapshot sees it.
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn multi_get_at<K: Record>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Row>>, Error> {
+        self.multi_get_from(&self.pin(Some(snapshot))?, keys)
+    }
+
+    fn multi_get_from<K: Record>(
+        &self,
+        point: &ReadPoint,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Row>>, Error> {
+        let mut encoded = Vec::new();
+        let ranges = keys
+            .into_iter()
+            .map(|key| encode_key(&self.core.schema, &key, &mut encoded))
+            .collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<&[u8]> = ranges.into_iter().map(|range| &encoded[range]).collect();
+        read::multi_get(point, &self.core.schema, &self.projection(), &keys)
+    }
+
+    /// Whether there is a row with this key. Reads no row.
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn exists(&self, key: impl Record) -> Result<bool, Error> {
+        let point = self.pin(None)?;
+        self.with_key(&key, |probe| read::exists(&point, probe))
+    }
+
+    /// The number of rows. Reads the whole index of the table, but no rows.
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn count(&self) -> Result<u64, Error> {
+        self.scan().count()
+    }
+
+    /// A scan of the table in key order; see [`Scan`] for what it can be narrowed to.
+    pub fn scan(&self) -> Scan {
+        Scan::new(Arc::new(Source { core: Arc::clone(&self.handle.core), table: Arc::clone(&self.core) }))
+    }
+
+    /// Writes everything that is in memory for this table to disk, and waits for it. Not needed for durability: the
+    /// log has that.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`, `Closed`.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.handle.core.health.check_writable()?;
+        self.core.tablet.check_not_dropped()?;
+        crate::flush::flush_and_wait(&self.handle.core, &[Arc::clone(&self.core.tablet)])
+    }
+
+    /// Merges all index runs of this table into one, and waits for it. The engine compacts by itself; this is for
+    /// before a long time of reading only.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`, `Closed`, `Corruption`.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.flush()?;
+        crate::compaction::compact_whole(&self.handle.core, &self.core.tablet)
+    }
+
+    /// How large the table is and how it lies on disk.
+    #[must_use]
+    pub fn stats(&self) -> TableStats {
+        TableStats::of(&self.core)
+    }
+}
+
+fn pin(core: &Core, table: &TableCore, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
+    core.health.check_open()?;
+    table.tablet.check_not_dropped()?;
+    match snapshot {
+        None => Ok(core.read_point(&table.tablet)),
+        Some(snapshot) => core.read_point_at(&table.tablet, snapshot),
+    }
+}
+
+/// What scans hold: they keep neither the engine nor the table open.
+struct Source {
+    core: Arc<Core>,
+    table: Arc<TableCore>,
+}
+
+impl ScanSource for Source {
+    fn schema(&self) -> &Arc<Schema> {
+        &self.table.schema
+    }
+
+    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
+        pin(&self.core, &self.table, snapshot)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.core.health.check_open()
+    }
+}
+
+/// A change of some columns of one row, being put together.
+#[must_use = "an update does nothing until it is applied"]
+pub struct Update<'t, K> {
+    table: &'t Table,
+    key: K,
+    changes: Result<Changes, Error>,
+}
+
+impl<K> fmt::Debug for Update<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update").field("table", &self.table.name()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Record> Update<'_, K> {
+    /// Sets a column. A wrong name or type is told by [`Update::apply`].
+    pub fn set(mut self, column: &str, value: impl AsValue) -> Self {
+        if let Ok(changes) = &mut self.changes {
+            if let Err(error) = changes.set(&self.table.core.schema, column, value.as_value()) {
+                self.changes = Err(error);
+            }
+        }
+        self
+    }
+
+    /// Writes the change. Columns that were not set keep their values.
+    ///
+    /// # Errors
+    /// `MissingRow` if the key is absent; `InvalidArgument` for a wrong column or value; else as for
+    /// [`Table::upsert`].
+    pub fn apply(self) -> Result<(), Error> {
+        let changes = self.changes?;
+        self.table.write(|core, table, buffer| buffer.update(core, table, &self.key, &changes)).map(|_| ())
+    }
+}

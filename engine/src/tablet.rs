@@ -1,0 +1,218 @@
+//! A tablet: one table's memtables, runs and rowsets, and what of them the log still holds.
+//!
+//! Owns the view cell and the list of memtables that are not flushed yet, with the part of the log that each needs.
+//!
+//! Invariant: the list and the view's memtables are the same, in opposite order.
+//! Invariant: a memtable is sealed between batches, by whoever holds the commit's stage, and never when empty.
+//!
+//! Lock order: the commit's stage, then the unflushed list, then the view cell.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use codec::{FileId, TableId, TabletId, Version};
+use parking_lot::Mutex;
+use wal::Position;
+
+use crate::error::{Error, ErrorKind};
+use crate::manifest::rowset_id;
+use crate::memtable::Memtable;
+use crate::view::{TabletView, ViewCell};
+
+/// A memtable whose operations are in the log only.
+#[derive(Clone, Debug)]
+pub(crate) struct Unflushed {
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) is_sealed: bool,
+    pub(crate) is_flushing: bool,
+    /// The segment of its first operation.
+    log_first: Option<FileId>,
+    /// The end of its last.
+    pub(crate) log_end: Position,
+    /// What the memory budget counts for it, in bytes.
+    pub(crate) counted: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tablet {
+    pub(crate) id: TabletId,
+    pub(crate) table: TableId,
+    pub(crate) view: ViewCell,
+    /// Oldest first; the last is the active one.
+    unflushed: Mutex<Vec<Unflushed>>,
+    /// Set under the commit's stage; from then on no operation is applied.
+    dropped: AtomicBool,
+    /// One compaction at a time.
+    pub(crate) is_compacting: AtomicBool,
+    memtables_made: AtomicU64,
+}
+
+fn fresh(memtable: &Arc<Memtable>) -> Unflushed {
+    Unflushed {
+        memtable: Arc::clone(memtable),
+        is_sealed: false,
+        is_flushing: false,
+        log_first: None,
+        log_end: Position { segment: FileId(0), offset: 0 },
+        counted: 0,
+    }
+}
+
+impl Tablet {
+    /// A tablet with the runs and rowsets of `make`'s view, and an empty memtable.
+    pub(crate) fn new(id: TabletId, table: TableId, make: impl FnOnce(Arc<Memtable>) -> TabletView) -> Tablet {
+        let active = Arc::new(Memtable::new(0));
+        let unflushed = vec![fresh(&active)];
+        Tablet {
+            id,
+            table,
+            view: ViewCell::new(make(active)),
+            unflushed: Mutex::new(unflushed),
+            dropped: AtomicBool::new(false),
+            is_compacting: AtomicBool::new(false),
+            memtables_made: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn check_not_dropped(&self) -> Result<(), Error> {
+        if self.dropped.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Set with the commit's stage. Taken back only if the drop could not be made durable.
+    pub(crate) fn mark_dropped(&self, is_dropped: bool) {
+        self.dropped.store(is_dropped, Ordering::Release);
+    }
+
+    /// Notes that the active memtable took operations that lie in the log from `first` to `end`. Returns by how many
+    /// bytes it has grown. Call with the commit's stage.
+    pub(crate) fn note_applied(&self, first: FileId, end: Position) -> usize {
+        let mut unflushed = self.unflushed.lock();
+        let active = unflushed.last_mut().expect("a tablet always has an active memtable");
+        active.log_first.get_or_insert(first);
+        active.log_end = active.log_end.max(end);
+        let bytes = active.memtable.bytes();
+        let grown = bytes.saturating_sub(active.counted);
+        active.counted = active.counted.max(bytes);
+        grown
+    }
+
+    /// Seals the active memtable and puts an empty one in its place. False if it is empty. Call with the commit's
+    /// stage, between batches.
+    pub(crate) fn seal(&self) -> bool {
+        let mut unflushed = self.unflushed.lock();
+        let active = unflushed.last_mut().expect("a tablet always has an active memtable");
+        if active.memtable.is_empty() {
+            return false;
+        }
+        active.is_sealed = true;
+        let next = Arc::new(Memtable::new(self.memtables_made.fetch_add(1, Ordering::Relaxed)));
+        unflushed.push(fresh(&next));
+        self.view.replace(|view| TabletView {
+            memtables: std::iter::once(next).chain(view.memtables.iter().cloned()).collect(),
+            runs: view.runs.clone(),
+            run_ids: view.run_ids.clone(),
+            rowsets: Arc::clone(&view.rowsets),
+            flushed_through: view.flushed_through,
+        });
+        true
+    }
+
+    /// Takes the oldest sealed memtable that nobody flushes, if none before it is being flushed by another job.
+    pub(crate) fn claim_sealed(&self) -> Option<Unflushed> {
+        let mut unflushed = self.unflushed.lock();
+        let oldest = unflushed.iter_mut().find(|slot| !slot.is_flushing)?;
+        if !oldest.is_sealed {
+            return None;
+        }
+        oldest.is_flushing = true;
+        Some(oldest.clone())
+    }
+
+    /// Gives back what [`Tablet::claim_sealed`] took, after a flush that failed.
+    pub(crate) fn unclaim(&self, memtable: &Arc<Memtable>) {
+        let mut unflushed = self.unflushed.lock();
+        if let Some(slot) = unflushed.iter_mut().find(|slot| Arc::ptr_eq(&slot.memtable, memtable)) {
+            slot.is_flushing = false;
+        }
+    }
+
+    /// Forgets a memtable that was flushed. It must be the oldest. Returns what the budget counted for it.
+    pub(crate) fn forget_flushed(&self, memtable: &Arc<Memtable>) -> usize {
+        let mut unflushed = self.unflushed.lock();
+        let at = unflushed
+            .iter()
+            .position(|slot| Arc::ptr_eq(&slot.memtable, memtable))
+            .expect("a flushed memtable was unflushed before");
+        assert_eq!(at, 0, "flushes of a tablet are installed in seal order");
+        unflushed.remove(at).counted
+    }
+
+    /// The first segment of the log that is still needed for this tablet, but for memtables that `is_flushing`.
+    pub(crate) fn log_first_without(&self, is_flushing: impl Fn(&Arc<Memtable>) -> bool) -> Option<FileId> {
+        let unflushed = self.unflushed.lock();
+        unflushed.iter().filter(|slot| !is_flushing(&slot.memtable)).filter_map(|slot| slot.log_first).min()
+    }
+
+    /// Whether a sealed memtable waits, the bytes of the active one, and those of all.
+    pub(crate) fn memory(&self) -> TabletMemory {
+        let unflushed = self.unflushed.lock();
+        let active = unflushed.last().expect("a tablet always has an active memtable");
+        TabletMemory {
+            active_is_empty: active.memtable.is_empty(),
+            active_bytes: active.counted,
+            active_log_first: active.log_first,
+            sealed: unflushed.len() - 1,
+            unclaimed: unflushed.iter().filter(|slot| slot.is_sealed && !slot.is_flushing).count(),
+            bytes: unflushed.iter().map(|slot| slot.counted).sum(),
+        }
+    }
+
+    /// The last version applied, if any memtable is not flushed.
+    pub(crate) fn last_unflushed(&self) -> Option<Version> {
+        self.unflushed.lock().iter().filter_map(|slot| slot.memtable.versions()).map(|(_, last)| last).max()
+    }
+}
+
+impl Tablet {
+    /// Gives back what the budget counts for a dropped table. Its memtables live on for the readers that pin them.
+    pub(crate) fn uncount(&self) -> usize {
+        self.unflushed.lock().iter_mut().map(|slot| std::mem::take(&mut slot.counted)).sum()
+    }
+}
+
+/// A tablet's unflushed memory at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TabletMemory {
+    pub(crate) active_is_empty: bool,
+    pub(crate) active_bytes: usize,
+    pub(crate) active_log_first: Option<FileId>,
+    pub(crate) sealed: usize,
+    pub(crate) unclaimed: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The live index entries of each rowset of a view: the sum of the properties of its index files.
+pub(crate) fn live_counts(view: &TabletView) -> std::collections::BTreeMap<codec::RowsetId, u64> {
+    let mut counts = std::collections::BTreeMap::new();
+    for rowset in view.rowsets.iter() {
+        counts.insert(rowset.id(), 0);
+    }
+    for file in view.runs.iter().flat_map(|run| run.files()) {
+        for (rowset, entries) in &file.properties.per_rowset {
+            *counts.entry(*rowset).or_default() += entries;
+        }
+    }
+    counts
+}
+
+/// The rowset that `file` is.
+pub(crate) fn rowset_of(file: FileId) -> codec::RowsetId {
+    rowset_id(file).expect("file numbers of rowsets are checked when they are given out")
+}
