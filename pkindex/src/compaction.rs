@@ -9,7 +9,7 @@
 //! * the slices and the files that move whole cover all keys, each once;
 //! * entries read = entries written + entries dropped, and keys, entries, deletions and entries of each rowset as read
 //!   are those that the inputs' properties name;
-//! * no entry that was written points into a rowset that is being moved.
+//! * no entry of the new run points into a rowset that is being moved.
 
 pub mod pick;
 mod slice;
@@ -160,7 +160,7 @@ impl Compaction {
         let checked = self.check(&plan, &outcomes);
         let files: Vec<WrittenFile> = outcomes.into_iter().flat_map(|outcome| outcome.files).collect();
         match checked {
-            Ok(stats) => Ok(Outcome { files, reused: plan.into_reused(), stats }),
+            Ok(stats) => Ok(Outcome { files, reused: plan.whole().map(Arc::clone).collect(), stats }),
             Err(error) => {
                 remove(output, &files);
                 Err(error)
@@ -208,7 +208,9 @@ impl Compaction {
         let entries_out = files().map(|file| file.properties.entries).sum::<u64>();
         expect_count("entries written and dropped", read.entries_in, entries_out + read.entries_dropped)?;
         for &rowset in &self.moving {
-            let found = files().map(|file| file.properties.entries_in(rowset)).sum::<u64>();
+            let written = files().map(|file| &file.properties);
+            let found = written.chain(plan.whole().map(|file| &file.properties));
+            let found = found.map(|properties| properties.entries_in(rowset)).sum::<u64>();
             if found > 0 {
                 return Err(Error::RowsetCount { rowset, expected: 0, found });
             }
@@ -225,7 +227,7 @@ impl Compaction {
             bytes_out: files().map(|file| file.info.len).sum(),
             files_in: merged.len() as u64,
             files_out: files().count() as u64,
-            files_reused: plan.pieces.iter().filter(|piece| matches!(piece, Piece::Whole(_))).count() as u64,
+            files_reused: plan.whole().count() as u64,
             slices: outcomes.len() as u64,
         })
     }

@@ -109,14 +109,12 @@ impl Plan {
         })
     }
 
-    pub(super) fn into_reused(self) -> Vec<Arc<IndexFile>> {
-        self.pieces
-            .into_iter()
-            .filter_map(|piece| match piece {
-                Piece::Whole(file) => Some(file),
-                Piece::Slice(_) | Piece::Empty(_) => None,
-            })
-            .collect()
+    /// The files that move whole, in key order.
+    pub(super) fn whole(&self) -> impl Iterator<Item = &Arc<IndexFile>> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Whole(file) => Some(file),
+            Piece::Slice(_) | Piece::Empty(_) => None,
+        })
     }
 
     /// Checks that the pieces cover all keys, each once, and that what is taken for empty is.

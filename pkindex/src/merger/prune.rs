@@ -24,7 +24,7 @@ impl Retention {
     /// covers comes back. The list may become empty.
     ///
     /// ```
-    /// use nyala_codec::{Location, Version};
+    /// use codec::{Location, Version};
     /// use nyala_pkindex::{Entry, Retention};
     /// let retention = Retention { floor: Version(9), snapshots: vec![Version(4)] };
     /// let put = |version| Entry::put(Version(version), Location::default());
