@@ -8,6 +8,7 @@ use std::path::Path;
 const GENERATED: &[(&str, &str)] = &[
     ("pkindex/proto/index.proto", "pkindex/src/pb/index.rs"),
     ("engine/proto/manifest.proto", "engine/src/pb/manifest.rs"),
+    ("engine/proto/schema.proto", "engine/src/schema/pb.rs"),
 ];
 
 #[test]
