@@ -119,7 +119,7 @@ impl Engine {
         Ok(Engine { handle, report: Arc::new(recovered.report) })
     }
 
-    fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         &self.handle.core
     }
 

@@ -286,6 +286,7 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
         }
     };
     let log_start = log_start_after(core, job);
+    sync_log_start(core, log_start)?;
     let installed = core.manifest.install(
         |state| {
             let tablets: Vec<TabletEdit> = job
@@ -384,6 +385,17 @@ fn log_start_after(core: &Core, job: &FlushJob) -> FileId {
     start
 }
 
+/// The segment that the manifest will name as the start of the log must be on disk, with its header and its name.
+fn sync_log_start(core: &Core, start: FileId) -> Result<(), Error> {
+    let segment = core.log.segments().into_iter().find(|segment| segment.id == start);
+    let start = segment.expect("the log keeps what is not flushed").start();
+    core.log.sync(start).map_err(|error| {
+        let error = Error::from(error);
+        core.health.poison(&error);
+        error
+    })
+}
+
 /// Deletes the log segments below `start`, which the manifest does not need any more.
 pub(crate) fn delete_log_below(core: &Core, start: FileId) {
     let old: Vec<FileId> =
@@ -461,7 +473,9 @@ pub(crate) fn drop_unneeded_log(core: &Core) {
         return;
     }
     let edit = Edit { log_start: Some(start), ..Edit::default() };
-    match core.manifest.install(|_| Ok(Some(edit)), |_| ()) {
+    let installed =
+        sync_log_start(core, start).and_then(|()| core.manifest.install(|_| Ok(Some(edit)), |_| ()));
+    match installed {
         Ok(_) => delete_log_below(core, start),
         Err(error) => core.health.fail(&error),
     }

@@ -28,7 +28,7 @@ use vfs::Fs;
 use wal::{Flavor, Log, Record};
 
 pub(crate) use current::read as read_current;
-pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit, rowset_id};
+pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
 pub(crate) use state::{State, TabletState};
 
 use crate::error::Error;

@@ -59,7 +59,10 @@ impl Rowset {
         let reader = OrdinalReader::open(fs, path, info.id, cache, Some((info.len, info.footer_checksum)))?;
         if u64::from(reader.rows()) != info.entries {
             let found = reader.rows();
-            return Err(Error::corruption(format!("rowset {id}: {} rows expected, {found} found", info.entries)));
+            return Err(Error::corruption(format!(
+                "rowset {id}: {} rows expected, {found} found",
+                info.entries
+            )));
         }
         Ok(Arc::new(Rowset { id, info, first_key, last_key, reader }))
     }
@@ -163,7 +166,7 @@ fn corrupt(at: Location, what: &dyn std::fmt::Display) -> Error {
 }
 
 /// The rowset's name for a file: its number, which must be below 2^32.
-fn rowset_id(file: FileId) -> Result<RowsetId> {
+pub(crate) fn rowset_id(file: FileId) -> Result<RowsetId> {
     u32::try_from(file.0).map(RowsetId).map_err(|_| {
         Error::corruption(format!("file number {file} is too large for a rowset (2^32 - 1 is the greatest)"))
     })

@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use wal::Position;
 
 use crate::error::{Error, ErrorKind};
-use crate::manifest::rowset_id;
 use crate::memtable::Memtable;
 use crate::view::{TabletView, ViewCell};
 
@@ -210,9 +209,4 @@ pub(crate) fn live_counts(view: &TabletView) -> std::collections::BTreeMap<codec
         }
     }
     counts
-}
-
-/// The rowset that `file` is.
-pub(crate) fn rowset_of(file: FileId) -> codec::RowsetId {
-    rowset_id(file).expect("file numbers of rowsets are checked when they are given out")
 }

@@ -8,7 +8,8 @@ use sstable::FileInfo;
 use wal::Position;
 
 use super::pb;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::rowset::rowset_id;
 
 /// One change of what is on disk, atomic as one record of the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +55,7 @@ pub(crate) struct RunDesc {
 }
 
 fn damaged(what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Corruption, format!("a manifest edit cannot be read: {what}"))
+    Error::corruption(format!("a manifest edit cannot be read: {what}"))
 }
 
 fn file_to_pb(info: &FileInfo) -> pb::File {
@@ -77,12 +78,6 @@ fn file_from_pb(file: pb::File) -> FileInfo {
         first_key: file.first_key,
         last_key: file.last_key,
     }
-}
-
-pub(crate) fn rowset_id(file: FileId) -> Result<RowsetId, Error> {
-    u32::try_from(file.0)
-        .map(RowsetId)
-        .map_err(|_| Error::new(ErrorKind::Corruption, format!("{file} is too large for the number of a rowset")))
 }
 
 impl Edit {

@@ -8,9 +8,10 @@ use codec::{FileId, RowsetId, TableId, TabletId, Version};
 use sstable::FileInfo;
 use wal::Position;
 
-use super::edit::{Edit, RunDesc, TableDesc, TabletEdit, rowset_id};
-use crate::error::{Error, ErrorKind};
+use super::edit::{Edit, RunDesc, TableDesc, TabletEdit};
+use crate::error::Error;
 use crate::files::FileKind;
+use crate::rowset::rowset_id;
 
 /// All that is on disk, as of the last edit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +36,7 @@ pub(crate) struct TabletState {
 }
 
 fn misfit(what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Corruption, format!("the edits of the manifest contradict one another: {what}"))
+    Error::corruption(format!("the edits of the manifest contradict one another: {what}"))
 }
 
 impl State {
@@ -148,6 +149,7 @@ impl TabletState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn info(id: u64) -> FileInfo {
         FileInfo {

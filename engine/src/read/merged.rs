@@ -7,14 +7,21 @@ use std::sync::Arc;
 
 use codec::{Location, SchemaVersion, Version};
 use encoded_key::KeyRange;
-use pkindex::{Entry, Merge, Place, RunCursor, Source};
+use pkindex::{CursorOptions, Entry, Merge, Place, RunCursor, Source};
 use sstable::Direction;
 
 use super::ReadPoint;
 use crate::error::{Error, Result};
 use crate::memtable::{Fetch, FoundOp, MemCursor};
 
+/// How far a scan reads ahead in each run. The first block after a seek comes alone, so short scans don't pay for it.
+const INDEX_READAHEAD_BYTES: usize = 16 << 10;
+
 /// One source of a scan's merge.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "runs, the larger ones, are the many; a box would be followed per key"
+)]
 pub(super) enum ViewSource {
     Memory(MemCursor),
     Run(RunCursor),
@@ -67,13 +74,20 @@ impl MergedKeys {
         let mut sources = Vec::with_capacity(view.memtables.len() + view.runs.len());
         for memtable in &view.memtables {
             if !memtable.is_empty() {
-                sources.push(ViewSource::Memory(MemCursor::with_fetch(Arc::clone(memtable), direction, range, *at, fetch)));
+                sources.push(ViewSource::Memory(MemCursor::with_fetch(
+                    Arc::clone(memtable),
+                    direction,
+                    range,
+                    *at,
+                    fetch,
+                )));
             }
         }
         let bounds = (range.start.as_ref().map(Vec::as_slice), range.end.as_ref().map(Vec::as_slice));
+        let options = CursorOptions { readahead_bytes: INDEX_READAHEAD_BYTES, ..CursorOptions::default() };
         for run in &view.runs {
             if run.versions().0 <= *at {
-                sources.push(ViewSource::Run(run.cursor(direction, &bounds)?));
+                sources.push(ViewSource::Run(run.cursor_with(direction, &bounds, options)?));
             }
         }
         Ok(MergedKeys { merge: Merge::new(sources, direction), at: *at })

@@ -63,13 +63,8 @@ fn sample_memtables(point: &ReadPoint, range: &KeyRange, parts: usize, samples: 
     // A part is then right to some percents.
     let step = (entries / (parts as u64).saturating_mul(64)).max(1);
     for memtable in &point.view.memtables {
-        let mut cursor = MemCursor::with_fetch(
-            Arc::clone(memtable),
-            Direction::Forward,
-            range,
-            point.at,
-            Fetch::KeysOnly,
-        );
+        let mut cursor =
+            MemCursor::with_fetch(Arc::clone(memtable), Direction::Forward, range, point.at, Fetch::KeysOnly);
         let mut passed = 0;
         while let Some(key) = cursor.key() {
             passed += 1;

@@ -217,7 +217,8 @@ enum Node<C> {
 impl Node<String> {
     fn compile(&self, schema: &Schema) -> Result<Node<usize>> {
         let find = |name: &String| schema.find_column(name).map_err(|error| error.context("filter"));
-        let each = |nodes: &[Node<String>]| nodes.iter().map(|node| node.compile(schema)).collect::<Result<_>>();
+        let each =
+            |nodes: &[Node<String>]| nodes.iter().map(|node| node.compile(schema)).collect::<Result<_>>();
         Ok(match self {
             Node::Compare { column: name, op, literal } => {
                 let column = find(name)?;
@@ -275,14 +276,7 @@ impl Literal {
             Literal::Bool(_) => matches!(ty, Type::Bool),
             Literal::Int(_) | Literal::UInt(_) => matches!(
                 ty,
-                Type::I8
-                    | Type::I16
-                    | Type::I32
-                    | Type::I64
-                    | Type::U8
-                    | Type::U16
-                    | Type::U32
-                    | Type::U64
+                Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::U8 | Type::U16 | Type::U32 | Type::U64
             ),
             Literal::F32(_) | Literal::F64(_) => matches!(ty, Type::F32 | Type::F64),
             Literal::Decimal(_) => matches!(ty, Type::Decimal { .. }),
@@ -296,14 +290,19 @@ impl Literal {
             return Ok(());
         }
         let how = if op == Op::StartsWith { "tested for a prefix" } else { "compared" };
-        Err(Error::invalid(format!("filter: column {column:?} of type {ty} cannot be {how} with {}", self.value().kind())))
+        Err(Error::invalid(format!(
+            "filter: column {column:?} of type {ty} cannot be {how} with {}",
+            self.value().kind()
+        )))
     }
 
     /// `None` if one of the two is null.
     fn decide(&self, op: Op, value: Value<'_>) -> Option<bool> {
         if op == Op::StartsWith {
             return match (value, self) {
-                (Value::String(value), Literal::String(text)) => Some(value.as_bytes().starts_with(text.as_bytes())),
+                (Value::String(value), Literal::String(text)) => {
+                    Some(value.as_bytes().starts_with(text.as_bytes()))
+                }
                 (Value::Binary(value), Literal::Binary(bytes)) => Some(value.starts_with(bytes)),
                 _ => None,
             };

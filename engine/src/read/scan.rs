@@ -103,7 +103,7 @@ impl Scan {
     }
 
     /// Only rows whose first key columns have the values of `record`, and whose next key column, a string or a binary,
-    /// starts with `text`. `record` may be `()`.
+    /// starts with `text`. For the first key column give a record without columns, such as `[] as [Value; 0]`.
     pub fn starts_with(self, record: impl Record, text: impl AsValue) -> Scan {
         self.narrow(|schema| bounds::starts_with(schema, &record, &text))
     }

@@ -43,7 +43,10 @@ impl RowsetCursor {
                 Direction::Reverse => rowid < last,
             };
             if !in_order {
-                return Err(corrupt(at, &format_args!("the index asks for it after row {last}, out of order")));
+                return Err(corrupt(
+                    at,
+                    &format_args!("the index asks for it after row {last}, out of order"),
+                ));
             }
         }
         self.last = Some(rowid);

@@ -46,8 +46,4 @@ impl Rowsets {
     pub(crate) fn len(&self) -> usize {
         self.rowsets.len()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rowsets.is_empty()
-    }
 }

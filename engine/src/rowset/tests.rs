@@ -18,8 +18,13 @@ fn options(rowset_bytes: u64) -> RowsetOptions {
 }
 
 fn open(disk: &SimFs, written: &WrittenRowset) -> Result<Arc<Rowset>> {
-    let WrittenRowset { info, path, first_key, last_key, .. } = written.clone();
+    let WrittenRowset { info, first_key, last_key } = written.clone();
+    let path = Numbers::path(info.id);
     Rowset::open(disk, &path, info, first_key, last_key, Cache::new(1 << 20))
+}
+
+fn id(written: &WrittenRowset) -> RowsetId {
+    rowset_id(written.info.id).expect("it was given as a rowset's")
 }
 
 /// Rows as they are pushed: key, version, row.
@@ -53,7 +58,7 @@ fn all_versions_of_a_key_are_in_one_rowset() {
         .map(|rowset| (rowset.first_key.as_slice(), rowset.last_key.as_slice(), rowset.info.entries))
         .collect();
     assert_eq!(spans, [(&b"a"[..], &b"a"[..], 1), (b"b", b"b", 50), (b"c", b"c", 1)]);
-    assert!(locations[1..51].iter().all(|location| location.rowset == written[1].id));
+    assert!(locations[1..51].iter().all(|location| location.rowset == id(&written[1])));
 }
 
 #[test]
@@ -88,9 +93,8 @@ fn a_full_disk_is_told_and_other_failures_too() {
         disk.fail_at(disk.operations() + 3, fault.on(OpSet::CHANGES).forever());
         let numbers = Numbers::new(&disk);
         let mut writer = RowsetWriter::new(&numbers, options(1 << 10));
-        let pushed = rows.iter().try_for_each(|(key, version, row)| {
-            writer.push(key, *version, SCHEMA, row).map(drop)
-        });
+        let pushed =
+            rows.iter().try_for_each(|(key, version, row)| writer.push(key, *version, SCHEMA, row).map(drop));
         let error = pushed.and_then(|()| writer.finish().map(drop)).expect_err("the disk fails");
         assert_eq!(error.kind(), kind, "{error}");
     }
@@ -107,16 +111,17 @@ fn a_set_finds_its_rowsets_by_number() {
     let disk = World::empty_disk();
     let rows: Vec<Pushed> = (0..40u8).map(|key| (vec![key], Version(1), vec![0; 100])).collect();
     let (written, _) = write(&disk, 1, &rows);
-    let opened: Vec<Arc<Rowset>> = written.iter().map(|written| open(&disk, written).expect("no fault")).collect();
+    let opened: Vec<Arc<Rowset>> =
+        written.iter().map(|written| open(&disk, written).expect("no fault")).collect();
     let all = Rowsets::new(opened.iter().rev().cloned().collect());
     assert_eq!(all.len(), 40);
     for rowset in &opened {
         assert!(all.get(rowset.id()).is_some_and(|found| Arc::ptr_eq(found, rowset)));
     }
     assert!(all.get(RowsetId(0)).is_none() && all.get(RowsetId(4711)).is_none());
-    let fewer = all.with(&[written[3].id, written[5].id], [Arc::clone(&opened[5])]);
+    let fewer = all.with(&[id(&written[3]), id(&written[5])], [Arc::clone(&opened[5])]);
     assert_eq!(fewer.len(), 39);
-    assert!(fewer.get(written[3].id).is_none() && fewer.get(written[5].id).is_some());
+    assert!(fewer.get(id(&written[3])).is_none() && fewer.get(id(&written[5])).is_some());
     assert!(fewer.iter().is_sorted_by_key(|rowset| rowset.id()));
 }
 

@@ -3,8 +3,6 @@
 //! A flush and a compaction write through it. It never syncs the directory, and never removes a file: when it fails, the
 //! job that gave it the numbers removes what it made.
 
-use std::path::PathBuf;
-
 use codec::{Location, RowId, RowsetId, SchemaVersion, Version};
 use pkindex::Output;
 use sstable::{FileInfo, OrdinalWriter, WriterOptions};
@@ -24,9 +22,8 @@ pub(crate) struct RowsetOptions {
 /// A rowset on disk, its file synced but not the directory.
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenRowset {
-    pub(crate) id: RowsetId,
+    /// Its number is the rowset's.
     pub(crate) info: FileInfo,
-    pub(crate) path: PathBuf,
     /// The key of its first row.
     pub(crate) first_key: Vec<u8>,
     /// The key of its last row.
@@ -46,7 +43,6 @@ pub(crate) struct RowsetWriter<'a> {
 /// The rowset that is being written; it has a row.
 struct Current {
     id: RowsetId,
-    path: PathBuf,
     writer: OrdinalWriter,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -99,12 +95,6 @@ impl<'a> RowsetWriter<'a> {
         Ok(Location { rowset: current.id, rowid: RowId(ordinal) })
     }
 
-    /// Bytes written so far, ended rowsets included.
-    pub(crate) fn written_bytes(&self) -> u64 {
-        let ended: u64 = self.written.iter().map(|rowset| rowset.info.len).sum();
-        ended + self.current.as_ref().map_or(0, |current| current.writer.written_bytes())
-    }
-
     /// Ends and syncs the last rowset, and tells of all of them, in key order. No rows, no rowsets.
     ///
     /// # Errors
@@ -115,9 +105,9 @@ impl<'a> RowsetWriter<'a> {
     }
 
     fn end_rowset(&mut self) -> Result<()> {
-        if let Some(Current { id, path, writer, first_key, last_key, .. }) = self.current.take() {
+        if let Some(Current { writer, first_key, last_key, .. }) = self.current.take() {
             let info = writer.finish(&[])?;
-            self.written.push(WrittenRowset { id, info, path, first_key, last_key });
+            self.written.push(WrittenRowset { info, first_key, last_key });
         }
         Ok(())
     }
@@ -125,12 +115,12 @@ impl<'a> RowsetWriter<'a> {
 
 impl Current {
     fn create(output: &dyn Output, options: &RowsetOptions, key: &[u8]) -> Result<Current> {
-        let (file, path) = output.next_file().map_err(|error| Error::io_write("cannot make a rowset", error))?;
+        let (file, path) =
+            output.next_file().map_err(|error| Error::io_write("cannot make a rowset", error))?;
         let id = rowset_id(file)?;
         let writer = OrdinalWriter::create(output.fs(), &path, file, &options.file)?;
         Ok(Current {
             id,
-            path,
             writer,
             first_key: key.to_vec(),
             last_key: key.to_vec(),

@@ -12,6 +12,8 @@ use crate::read::column;
 use crate::record::Record;
 use crate::schema::Schema;
 
+type Between = (Bound<(u32,)>, Bound<(u32,)>);
+
 /// Where the rows of a world are.
 #[derive(Clone, Copy, Debug)]
 enum Home {
@@ -61,7 +63,7 @@ fn reversed<T>(mut rows: Vec<T>) -> Vec<T> {
 fn contradicting_bounds_are_an_empty_range() {
     for home in HOMES {
         let world = world(numbers(), home, (0..50u32).map(|id| (id, "row")));
-        let empty: Vec<(Bound<(u32,)>, Bound<(u32,)>)> = vec![
+        let empty: [Between; 8] = [
             (Bound::Included((30,)), Bound::Included((10,))),
             (Bound::Excluded((30,)), Bound::Excluded((30,))),
             (Bound::Included((30,)), Bound::Excluded((30,))),
@@ -75,7 +77,11 @@ fn contradicting_bounds_are_an_empty_range() {
             for reverse in [false, true] {
                 let scan = world.scan().range(range);
                 let scan = if reverse { scan.reverse() } else { scan };
-                assert_eq!(scanned(scan.clone()).expect("no error"), Vec::<Values>::new(), "{home:?} {range:?}");
+                assert_eq!(
+                    scanned(scan.clone()).expect("no error"),
+                    Vec::<Values>::new(),
+                    "{home:?} {range:?}"
+                );
                 assert_eq!(scan.clone().count().expect("no error"), 0);
                 assert_eq!(scan.partitions(3).expect("no error").len(), 1);
             }
@@ -172,11 +178,14 @@ fn composite_keys_sort_by_columns_not_by_bytes_put_together() {
     let schema = || {
         Schema::builder().key("text", Type::String).key("number", Type::I32).build().expect("a valid schema")
     };
-    let sorted = [("", 0), ("a", 2), ("a\0", 1), ("aa", 1), ("b", 2), ("foo", 9), ("foo\0bar", 0), ("foo\u{1}", 0)];
+    let sorted =
+        [("", 0), ("a", 2), ("a\0", 1), ("aa", 1), ("b", 2), ("foo", 9), ("foo\0bar", 0), ("foo\u{1}", 0)];
     for home in HOMES {
         let world = world(schema(), home, sorted.iter().rev().copied());
-        let expected: Vec<Values> =
-            sorted.iter().map(|(text, number)| printed(&[Value::String(text), Value::Int(*number)])).collect();
+        let expected: Vec<Values> = sorted
+            .iter()
+            .map(|(text, number)| printed(&[Value::String(text), Value::Int(*number)]))
+            .collect();
         assert_eq!(scanned(world.scan()).expect("no error"), expected);
         assert_eq!(reversed(scanned(world.scan().reverse()).expect("no error")), expected);
         assert_eq!(scanned(world.scan().prefix(("a",))).expect("no error"), expected[1..2]);
@@ -239,11 +248,15 @@ fn contradicting_predicates_give_nothing() {
 #[test]
 fn a_predicate_needs_no_projected_column() {
     for home in HOMES {
-        let world = world(numbers(), home, (0..50u32).map(|id| (id, if id % 7 == 3 { "odd" } else { "even" })));
+        let world =
+            world(numbers(), home, (0..50u32).map(|id| (id, if id % 7 == 3 { "odd" } else { "even" })));
         let ids = |scan: crate::Scan| firsts(scanned(scan.columns(["id"])).expect("no error"));
         let odd = ["3", "10", "17", "24", "31", "38", "45"];
         assert_eq!(ids(world.scan().filter(column("text").eq("odd"))), odd);
-        assert_eq!(ids(world.scan().filter(column("text").eq("odd").or(column("id").eq(4))).limit(3)), ["3", "4", "10"]);
+        assert_eq!(
+            ids(world.scan().filter(column("text").eq("odd").or(column("id").eq(4))).limit(3)),
+            ["3", "4", "10"]
+        );
         let texts = world.scan().filter(column("id").eq(3)).columns(["text"]);
         assert_eq!(scanned(texts).expect("no error"), [["\"odd\""]]);
         let nothing: [&str; 0] = [];
@@ -328,7 +341,8 @@ fn a_snapshot_sees_its_own_state_and_one_scan_one_state() {
     let at = |world: &World| scanned(world.scan().at(&snapshot)).expect("no error");
     assert_eq!(at(&world), expected);
     let rest = running.map(|row| printed(&row.expect("no error").to_values().expect("no damage")));
-    let all: Vec<Values> = std::iter::once(printed(&first.to_values().expect("no damage"))).chain(rest).collect();
+    let all: Vec<Values> =
+        std::iter::once(printed(&first.to_values().expect("no damage"))).chain(rest).collect();
     assert_eq!(all, expected, "a scan sees the state it began with");
     let parts: Vec<Values> = parts.into_iter().flat_map(|part| scanned(part).expect("no error")).collect();
     assert_eq!(parts, expected, "and so do the parts of one");

@@ -40,7 +40,7 @@ fn forged(schema: SchemaVersion, entries: impl Fn(u32, RowsetId) -> Entry) -> (W
         run.add(&key, None, &[entries(id, rowset)]).expect("no fault");
     }
     let (rows, run) = (rows.finish().expect("no fault"), run.finish().expect("no fault"));
-    world.install(rows, run);
+    world.install(rows, &run);
     world.registry.publish(Version(9));
     (world, rowset)
 }
@@ -79,7 +79,10 @@ fn a_row_of_another_version_than_the_entrys_is_corruption() {
     let error = world.get(&world.key((5u32,)), Version(9)).expect_err("not its row");
     assert_eq!(error.kind(), ErrorKind::Corruption);
     let text = error.to_string();
-    assert!(text.contains(&format!("row 5 of rowset {rowset}")) && text.contains("version 2 expected, 1 found"), "{text}");
+    assert!(
+        text.contains(&format!("row 5 of rowset {rowset}")) && text.contains("version 2 expected, 1 found"),
+        "{text}"
+    );
     assert!(world.get(&world.key((4u32,)), Version(9)).expect("this one is right").is_some());
     for (scan, before) in [(world.scan(), 5), (world.scan().reverse(), 4)] {
         let (good, error) = until_error(scan);
@@ -99,7 +102,11 @@ fn entries_that_lead_nowhere_are_corruption() {
     ];
     for entries in nowhere {
         let (world, _) = forged(SchemaVersion(1), entries);
-        for scan in [world.scan(), world.scan().reverse(), world.scan().filter(column("text").ne("x")).columns(["id"])] {
+        for scan in [
+            world.scan(),
+            world.scan().reverse(),
+            world.scan().filter(column("text").ne("x")).columns(["id"]),
+        ] {
             let (_, error) = until_error(scan);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
             assert!(error.to_string().contains("of rowset"), "{error}");

@@ -45,7 +45,13 @@ impl TestRow {
 
     pub(super) fn values(&self) -> [Value<'_>; 5] {
         let v = self.v.map_or(Value::Null, Value::Int);
-        [Value::UInt(self.a.into()), Value::String(self.b), Value::Int(self.c.into()), v, Value::String(self.s)]
+        [
+            Value::UInt(self.a.into()),
+            Value::String(self.b),
+            Value::Int(self.c.into()),
+            v,
+            Value::String(self.s),
+        ]
     }
 }
 
@@ -282,9 +288,15 @@ const NUMBERS: [i64; 7] = [-32768, -1, 0, 1, 2, 255, 32767];
 pub(super) fn row() -> impl Strategy<Value = TestRow> {
     let c = select(vec![i16::MIN, -1, 0, 1, i16::MAX]);
     let v = prop::option::of(select(NUMBERS.to_vec()));
-    let s = select(vec!["", "x", "xy", "a text that is longer than all the others, so that blocks fill at once"]);
-    (select(vec![0, 1, 2, 255]), select(TEXTS.to_vec()), c, v, s)
-        .prop_map(|(a, b, c, v, s)| TestRow { a, b, c, v, s })
+    let s =
+        select(vec!["", "x", "xy", "a text that is longer than all the others, so that blocks fill at once"]);
+    (select(vec![0, 1, 2, 255]), select(TEXTS.to_vec()), c, v, s).prop_map(|(a, b, c, v, s)| TestRow {
+        a,
+        b,
+        c,
+        v,
+        s,
+    })
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {

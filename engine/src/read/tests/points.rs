@@ -40,7 +40,8 @@ fn multi_get_answers_in_the_order_asked() {
         let point = world.point(world.version());
         let projection = Projection::named(&world.schema, ["text"]).expect("there is such a column");
         let rows = read::multi_get(&point, &world.schema, &projection, &keys).expect("no fault");
-        let texts: Vec<Option<String>> = rows.into_iter().map(|row| values(row).map(|row| row[0].clone())).collect();
+        let texts: Vec<Option<String>> =
+            rows.into_iter().map(|row| values(row).map(|row| row[0].clone())).collect();
         let expected = asked.map(|id| match id {
             0 => None,
             id if id % 5 == 0 => Some(format!("\"new {id}\"")),
@@ -71,7 +72,10 @@ fn who_asks_for_no_value_column_reads_no_row() {
         let row = read::get(&point, &world.schema, &keys_only, &probe).expect("no row is read");
         assert_eq!(values(row), expected.then(|| vec![id.to_string()]));
         let rows = read::multi_get(&point, &world.schema, &keys_only, &[&key]).expect("no row is read");
-        assert_eq!(rows.into_iter().map(values).collect::<Vec<_>>(), [expected.then(|| vec![id.to_string()])]);
+        assert_eq!(
+            rows.into_iter().map(values).collect::<Vec<_>>(),
+            [expected.then(|| vec![id.to_string()])]
+        );
     }
     assert_eq!(world.scan().count().expect("no row is read"), 139);
     assert_eq!(super::world::scanned(world.scan().columns(["id"])).expect("no row is read").len(), 139);

@@ -56,12 +56,16 @@ impl Numbers {
     pub(crate) fn new(disk: &Arc<SimFs>) -> Numbers {
         Numbers { disk: Arc::clone(disk), next: AtomicU64::new(1) }
     }
+
+    pub(crate) fn path(id: FileId) -> PathBuf {
+        PathBuf::from(format!("/db/{id}.sst"))
+    }
 }
 
 impl Output for Numbers {
     fn next_file(&self) -> io::Result<(FileId, PathBuf)> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Ok((FileId(id), PathBuf::from(format!("/db/{id}.sst"))))
+        Ok((FileId(id), Numbers::path(FileId(id))))
     }
 
     fn fs(&self) -> &dyn Fs {
@@ -71,7 +75,12 @@ impl Output for Numbers {
 
 /// Blocks and files so small that every structure is used.
 pub(crate) fn tiny_files() -> WriterOptions {
-    WriterOptions { block_bytes: 128, index_block_bytes: 128, restart_interval: 3, ..WriterOptions::default() }
+    WriterOptions {
+        block_bytes: 128,
+        index_block_bytes: 128,
+        restart_interval: 3,
+        ..WriterOptions::default()
+    }
 }
 
 impl World {
@@ -180,16 +189,23 @@ impl World {
         run.add(&key_now, None, &entries).expect("the simulated disk has no fault");
         let rowsets = rows.finish().expect("the simulated disk has no fault");
         let files = run.finish().expect("the simulated disk has no fault");
-        self.install(rowsets, files);
+        self.install(rowsets, &files);
     }
 
     /// Takes rowsets and the files of a run that is newer than all others into the view.
-    pub(crate) fn install(&mut self, rowsets: Vec<WrittenRowset>, files: Vec<WrittenFile>) {
-        self.row_paths.extend(rowsets.iter().map(|rowset| rowset.path.clone()));
+    pub(crate) fn install(&mut self, rowsets: Vec<WrittenRowset>, files: &[WrittenFile]) {
+        self.row_paths.extend(rowsets.iter().map(|rowset| Numbers::path(rowset.info.id)));
         self.index_paths.extend(files.iter().map(|file| file.path.clone()));
-        let opened = rowsets.into_iter().map(|WrittenRowset { info, path, first_key, last_key, .. }| {
-            Rowset::open(&*self.disk, &path, info, first_key, last_key, Arc::clone(&self.cache))
-                .expect("a rowset just written opens")
+        let opened = rowsets.into_iter().map(|WrittenRowset { info, first_key, last_key }| {
+            Rowset::open(
+                &*self.disk,
+                &Numbers::path(info.id),
+                info,
+                first_key,
+                last_key,
+                Arc::clone(&self.cache),
+            )
+            .expect("a rowset just written opens")
         });
         self.rowsets = self.rowsets.with(&[], opened.collect::<Vec<_>>());
         let files = files.iter().map(|file| {

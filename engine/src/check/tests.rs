@@ -1,0 +1,199 @@
+//! Each kind of damage that a check is for, made on purpose: the check names it.
+
+use std::sync::Arc;
+
+use codec::{FileId, RowId};
+use pkindex::{RunWriter, WrittenFile};
+use sstable::FileInfo;
+
+use super::*;
+use crate::files::{FileKind, Outputs};
+use crate::flush::{open_index_files, open_rowset, rowset_info, rowset_options, run_options};
+use crate::rowset::{RowsetWriter, Rowsets};
+use crate::{Engine, Options, Type};
+
+/// An engine with one table of 100 rows in one rowset and one run.
+fn engine() -> (tempfile::TempDir, Engine) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let engine = Engine::open(dir.path(), Options::default()).expect("a new database");
+    let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build().expect("a schema");
+    let table = engine.create_table("t", schema).expect("a new table");
+    let mut batch = engine.batch();
+    for id in 0..100u64 {
+        batch.upsert(&table, (id, format!("row {id}"))).expect("it fits");
+    }
+    batch.commit(crate::Durability::Buffered).expect("healthy");
+    engine.flush().expect("healthy");
+    (dir, engine)
+}
+
+fn view(engine: &Engine) -> Arc<TabletView> {
+    engine.core().catalog.get("t").expect("made above").tablet.view.pin()
+}
+
+fn with(view: &TabletView, file: Arc<IndexFile>, rowset: Arc<Rowset>) -> TabletView {
+    TabletView {
+        memtables: view.memtables.clone(),
+        runs: vec![Arc::new(Run::new(vec![file]).expect("one file"))],
+        run_ids: view.run_ids.clone(),
+        rowsets: Arc::new(Rowsets::new(vec![rowset])),
+        flushed_through: view.flushed_through,
+    }
+}
+
+fn problems(engine: &Engine, view: &TabletView) -> Vec<Problem> {
+    let table = engine.core().catalog.get("t").expect("made above");
+    let mut report = CheckReport::default();
+    check_view("t", &table.schema, view, &mut report, &|| Ok(())).expect("no I/O error");
+    report.problems
+}
+
+fn only_file(view: &TabletView) -> Arc<IndexFile> {
+    Arc::clone(&view.runs[0].files()[0])
+}
+
+fn only_rowset(view: &TabletView) -> Arc<Rowset> {
+    Arc::clone(view.rowsets.iter().next().expect("one rowset"))
+}
+
+/// The index file again, with the entries of each key edited; a key without entries is left out.
+fn rewritten(
+    engine: &Engine,
+    file: &Arc<IndexFile>,
+    edit: impl Fn(usize, &mut Vec<Entry>),
+) -> Arc<IndexFile> {
+    let core = engine.core();
+    let outputs = Outputs::new(&core.files, FileKind::Index);
+    let options = run_options(&core.options);
+    let mut writer = RunWriter::new(&outputs, &options);
+    let run = Arc::new(Run::new(vec![Arc::clone(file)]).expect("one file"));
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let mut cursor = run.cursor(Direction::Forward, &all).expect("readable");
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while let Some(key) = cursor.key().map(<[u8]>::to_vec) {
+        entries.clear();
+        cursor.entries(&mut entries).expect("readable");
+        edit(at, &mut entries);
+        if !entries.is_empty() {
+            writer.add(&key, None, &entries).expect("writable");
+        }
+        at += 1;
+        cursor.advance().expect("readable");
+    }
+    let written: Vec<WrittenFile> = writer.finish().expect("writable");
+    let infos: Vec<FileInfo> = written.into_iter().map(|file| file.info).collect();
+    open_index_files(&core.files, &core.cache, &infos).expect("just written").remove(0)
+}
+
+#[test]
+fn a_healthy_view_has_no_problems() {
+    let (_dir, engine) = engine();
+    let report = engine.check().expect("open");
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_eq!((report.entries, report.rows), (100, 100));
+}
+
+#[test]
+fn a_deleted_entry_is_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let file = only_file(&view);
+    let shorter = rewritten(&engine, &file, |at, entries| {
+        if at == 50 {
+            entries.clear();
+        }
+    });
+    // The file is whole in itself; what it was said to hold is not there.
+    let tampered = Arc::new(IndexFile {
+        info: shorter.info.clone(),
+        properties: file.properties.clone(),
+        reader: Arc::clone(&shorter.reader),
+    });
+    let found = problems(&engine, &with(&view, tampered, only_rowset(&view)));
+    assert!(found.iter().any(|problem| problem.file == Some(shorter.info.id.0)
+        && problem.what.contains("it says 100 entries")
+        && problem.what.contains("has 99")), "{found:?}");
+}
+
+#[test]
+fn a_deleted_row_is_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let rowset = only_rowset(&view);
+    let core = engine.core();
+    let outputs = Outputs::new(&core.files, FileKind::Rows);
+    let mut writer = RowsetWriter::new(&outputs, rowset_options(&core.options));
+    let mut cursor = only_file_cursor(&view);
+    let mut entries = Vec::new();
+    let mut row = 0;
+    while let Some(key) = cursor.key().map(<[u8]>::to_vec) {
+        entries.clear();
+        cursor.entries(&mut entries).expect("readable");
+        let handle = rowset.get(RowId(row), entries[0].version).expect("readable");
+        if row != 50 {
+            writer.push(&key, entries[0].version, handle.schema(), handle.bytes()).expect("writable");
+        }
+        row += 1;
+        cursor.advance().expect("readable");
+    }
+    let written = writer.finish().expect("writable").remove(0);
+    let shorter = open_rowset(&core.files, &core.cache, &rowset_info(&written)).expect("just written");
+    // The entries name the shorter rowset, as if the row had gone from under them.
+    let renamed = rewritten(&engine, &only_file(&view), |_, entries| {
+        for entry in entries {
+            if let Place::At(location) = &mut entry.place {
+                location.rowset = shorter.id();
+            }
+        }
+    });
+    let found = problems(&engine, &with(&view, renamed, Arc::clone(&shorter)));
+    let file = Some(u64::from(shorter.id().0));
+    // Each row from the missing one on stands one too early, and the last entry leads past the end.
+    assert_eq!(found.iter().filter(|problem| problem.file == file).count(), 51, "{found:?}");
+    assert!(found.iter().any(|problem| problem.what.contains("row 50")), "{found:?}");
+}
+
+fn only_file_cursor(view: &TabletView) -> pkindex::RunCursor {
+    view.runs[0].cursor(Direction::Forward, &(Bound::Unbounded, Bound::Unbounded)).expect("readable")
+}
+
+#[test]
+fn a_wrong_count_is_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let file = only_file(&view);
+    let mut properties = file.properties.clone();
+    properties.per_rowset[0].1 -= 1;
+    let tampered =
+        Arc::new(IndexFile { info: file.info.clone(), properties, reader: Arc::clone(&file.reader) });
+    let found = problems(&engine, &with(&view, tampered, only_rowset(&view)));
+    assert!(found.iter().any(|problem| problem.file == Some(file.info.id.0)
+        && problem.what.contains("entries a rowset")), "{found:?}");
+}
+
+#[test]
+fn an_entry_that_names_no_rowset_is_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let stripped = TabletView { rowsets: Arc::default(), ..with(&view, only_file(&view), only_rowset(&view)) };
+    let found = problems(&engine, &stripped);
+    assert_eq!(found.len(), 100);
+    assert!(found[0].what.contains("not in the view"), "{}", found[0]);
+}
+
+#[test]
+fn a_flipped_byte_in_a_file_is_named() {
+    let (dir, engine) = engine();
+    let view = view(&engine);
+    let id: FileId = only_rowset(&view).id().into();
+    let path = dir.path().join(format!("{id}.row"));
+    #[expect(clippy::disallowed_methods, reason = "the damage is done behind the engine's back")]
+    {
+        let mut bytes = std::fs::read(&path).expect("readable");
+        bytes[100] ^= 1;
+        std::fs::write(&path, bytes).expect("writable");
+    }
+    let report = engine.check().expect("open");
+    assert!(report.problems.iter().any(|problem| problem.file == Some(id.0)), "{:?}", report.problems);
+}
