@@ -63,21 +63,30 @@ pub struct CompactionOptions {
     pub slices: usize,
     /// A slice is no smaller than this, in bytes of input. Default 16 MiB, a quarter of a file.
     pub slice_bytes_min: u64,
-    /// A file smaller than this does not move whole: it is written together with its neighbours. Default 16 MiB.
+    /// A file smaller than this does not move whole: it is written together with its neighbours. Default 4 MiB, a
+    /// quarter of a slice: what a slice wrote is mostly large enough, also when much of its input was dropped.
     pub reuse_bytes_min: u64,
     /// How much of each input is read ahead, in bytes. Default 256 KiB.
     pub readahead_bytes: usize,
 }
 
+impl CompactionOptions {
+    /// The defaults for files that are written like this: sizes follow the size of a file.
+    #[must_use]
+    pub fn for_files(run: RunOptions) -> CompactionOptions {
+        CompactionOptions {
+            slices: 32,
+            slice_bytes_min: run.file_bytes / 4,
+            reuse_bytes_min: run.file_bytes / 16,
+            readahead_bytes: 256 << 10,
+            run,
+        }
+    }
+}
+
 impl Default for CompactionOptions {
     fn default() -> CompactionOptions {
-        CompactionOptions {
-            run: RunOptions::default(),
-            slices: 32,
-            slice_bytes_min: 16 << 20,
-            reuse_bytes_min: 16 << 20,
-            readahead_bytes: 256 << 10,
-        }
+        CompactionOptions::for_files(RunOptions::default())
     }
 }
 
