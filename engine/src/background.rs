@@ -1,6 +1,6 @@
 //! Background work: which there is, and who does it.
 //!
-//! With threads, one flushes, one compacts and one keeps house, each woken by its signal. In the inline mode callers'
+//! With threads, one flushes, one or more compact and one keeps house, each woken by its signal. In the inline mode callers'
 //! threads do the same work, one piece at a time, in a seeded order.
 //!
 //! Invariant: a panic in a worker poisons the engine and wakes all that wait; it takes nothing else down.
@@ -31,20 +31,25 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         core.signals.flush.wait(IDLE_PERIOD);
         run_flushes(core);
     })?;
-    spawn(core, "compact", |core| {
-        core.signals.compaction.wait(IDLE_PERIOD);
-        while !is_stopping(core) {
-            let Some(job) = compaction::claim(core, is_idle(core)) else { break };
-            // A failure is counted and logged where it happens, and backs off.
-            let _ = compaction::run(core, &job);
-        }
-    })?;
+    // One thread flushes; the others compact, each another table.
+    for _ in 1..core.options.background_threads.max(2) {
+        spawn(core, "compact", compact)?;
+    }
     let last_sync = parking_lot::Mutex::new(core.clock.now());
     spawn(core, "house", move |core| {
         core.signals.housekeeping.wait(HOUSEKEEPING_PERIOD);
         keep_house(core);
         sync_in_time(core, &mut last_sync.lock());
     })
+}
+
+fn compact(core: &Core) {
+    core.signals.compaction.wait(IDLE_PERIOD);
+    while !is_stopping(core) {
+        let Some(job) = compaction::claim(core, is_idle(core)) else { break };
+        // A failure is counted and logged where it happens, and backs off.
+        let _ = compaction::run(core, &job);
+    }
 }
 
 fn spawn(core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) -> Result<(), Error> {

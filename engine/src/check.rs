@@ -147,11 +147,10 @@ impl Walk<'_> {
                 );
             }
         }
-        if let Some((_, last)) = ranges.first() {
-            if *last > self.view.flushed_through {
+        if let Some((_, last)) = ranges.first()
+            && *last > self.view.flushed_through {
                 self.found(None, format_args!("version {last} is in a run but not flushed yet"));
             }
-        }
     }
 
     fn index_file(&mut self, file: &Arc<IndexFile>) -> Result<(), Error> {
@@ -194,7 +193,7 @@ impl Walk<'_> {
         let mut cursors: BTreeMap<RowsetId, RowsetCursor> = BTreeMap::new();
         let mut entries: Vec<Entry> = Vec::new();
         while cursor.key().is_some() {
-            if counted.entries % 4096 == 0 {
+            if counted.entries.is_multiple_of(4096) {
                 (self.go_on)()?;
             }
             entries.clear();
@@ -217,7 +216,7 @@ impl Walk<'_> {
                             cursors.entry(location.rowset).or_insert_with(|| RowsetCursor::new(rowset, Direction::Forward));
                         // Several versions of a key, or a damaged order: a fresh cursor may go anywhere.
                         let row = match rows.get(location.rowid, entry.version) {
-                            Ok((_, row)) => self.schema.row_layout().verify(row).map_err(Error::from),
+                            Ok((_, row)) => self.schema.row_layout().verify(row),
                             Err(error) => Err(error),
                         };
                         if let Err(error) = row {

@@ -67,6 +67,12 @@ fn shape(run: &Run) -> RunShape {
     RunShape { bytes: run.bytes(), entries: run.entries(), busy: false }
 }
 
+/// How many runs a view has beyond what picking leaves when compaction keeps up.
+pub(crate) fn debt(view: &TabletView) -> usize {
+    let largest = view.runs.iter().map(|run| run.bytes()).max().unwrap_or(0);
+    view.runs.len().saturating_sub(Policy::default().runs_max(largest))
+}
+
 /// Takes the next compaction: that of the tablet with the most runs. `is_idle` allows work that only tidies up.
 pub(crate) fn claim(core: &Core, is_idle: bool) -> Option<CompactionJob> {
     if !core.health.is_healthy() || !core.backoff.is_over(core.clock.now()) {
@@ -152,17 +158,16 @@ fn merge_and_install(core: &Core, job: &CompactionJob) -> Result<(), Error> {
         inputs: inputs.clone(),
         retention: core.registry.retention(),
         moving: Vec::new(),
-        options: CompactionOptions { run: run_options(&core.options), ..CompactionOptions::default() },
+        options: CompactionOptions::for_files(run_options(&core.options)),
     };
     let stopping = core.workers.stopping();
     let outcome = compaction.run(&outputs, &InTurn, &|_slice| Box::new(Stay), stopping)?;
     let installed = install(core, job, &inputs, &outcome);
-    if let Err(error) = &installed {
-        if error.kind() == ErrorKind::NoSpace || !core.health.is_poisoned() {
+    if let Err(error) = &installed
+        && (error.kind() == ErrorKind::NoSpace || !core.health.is_poisoned()) {
             // The edit never was.
             outputs.discard();
         }
-    }
     installed
 }
 

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use vfs::Lock;
 
 use crate::background;
+use crate::compaction;
 use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
@@ -76,15 +77,16 @@ impl fmt::Debug for Core {
 impl Core {
     /// What a read that begins now sees of a tablet.
     ///
-    /// A memtable that is active before and after the visible version is read holds, with what is below it in the
-    /// view, every operation up to that version.
+    /// The view is pinned first: whatever made it kept what readers need from the version on that was visible then,
+    /// and the one that is read afterwards is no older. And a memtable that is still active after the visible version
+    /// was read holds, with what is below it in the view, every operation up to that version.
     pub(crate) fn read_point(&self, tablet: &Tablet) -> ReadPoint {
         let mut view = tablet.view.pin();
         loop {
             let at = self.registry.visible();
             let again = tablet.view.pin();
             if Arc::ptr_eq(view.active(), again.active()) {
-                return ReadPoint { view: again, at };
+                return ReadPoint { view, at };
             }
             view = again;
         }
@@ -109,10 +111,10 @@ impl Core {
         })
     }
 
-    /// Tells the backpressure how many runs the worst tablet has.
+    /// Tells the backpressure by how many runs the worst tablet is behind.
     pub(crate) fn note_runs(&self) {
-        let runs = self.catalog.all().iter().map(|table| table.tablet.view.pin().runs.len()).max();
-        self.stall.set_runs(runs.unwrap_or(0));
+        let debt = self.catalog.all().iter().map(|table| compaction::debt(&table.tablet.view.pin())).max();
+        self.stall.set_debt(debt.unwrap_or(0));
     }
 
     pub(crate) fn is_inline(&self) -> bool {

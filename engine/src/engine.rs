@@ -164,7 +164,7 @@ impl Engine {
             },
             |_| {
                 let &(id, tablet) = made.get().expect("the edit was made");
-                let tablet = Arc::new(Tablet::new(tablet, id, TabletView::empty));
+                let tablet = Arc::new(Tablet::new(tablet, TabletView::empty));
                 let table = Arc::new(TableCore::new(id, name.to_owned(), Arc::clone(&schema), tablet));
                 core.catalog.insert(Arc::clone(&table));
                 table
@@ -205,6 +205,7 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::open_table`] and [`Engine::create_table`].
+    #[expect(clippy::needless_pass_by_value, reason = "a schema is built for this call; taking it reads best")]
     pub fn open_or_create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
         if self.core().catalog.get(name).is_none() {
             match self.create_table(name, schema.clone()) {

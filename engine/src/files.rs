@@ -154,11 +154,10 @@ impl Files {
             let (id, kind) = file.file();
             drop(file);
             cache.forget(id);
-            if let Err(error) = self.fs.remove(&self.path(id, kind)) {
-                if error.kind() != io::ErrorKind::NotFound {
+            if let Err(error) = self.fs.remove(&self.path(id, kind))
+                && error.kind() != io::ErrorKind::NotFound {
                     tracing::warn!(%id, extension = kind.extension(), %error, "an obsolete file stays until the next open");
                 }
-            }
         }
     }
 

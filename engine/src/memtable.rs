@@ -93,6 +93,7 @@ impl Memtable {
     }
 
     /// The name given to [`Memtable::new`].
+    #[cfg(test)]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

@@ -100,8 +100,8 @@ pub struct Options {
     /// How rows are compressed. Default: [`Compression::Lz4`].
     pub compression: Compression,
 
-    /// Threads for flushes and compactions. Default: the machine's processors, at least 2 and at most 8. From 1 to
-    /// 256.
+    /// Threads for flushes and compactions: one flushes, the others (at least one) compact, each another table.
+    /// Default: the machine's processors, at least 2 and at most 8. From 1 to 256.
     pub background_threads: usize,
 
     /// Where background work runs. Default: [`RuntimeMode::Threads`].

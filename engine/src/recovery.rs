@@ -147,7 +147,7 @@ fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Res
             return Err(Error::corruption(format!("table {:?} has {} tablets", table.name, table.tablets.len())));
         };
         let described = state.tablets.get(&id).expect("a table's tablets are in the state");
-        let tablet = open_tablet(files, cache, id, table.id, described)
+        let tablet = open_tablet(files, cache, id, described)
             .map_err(|error| error.context(format!("table {:?}", table.name)))?;
         let core = TableCore::new(table.id, table.name.clone(), Arc::new(schema), Arc::new(tablet));
         catalog.insert(Arc::new(core));
@@ -159,7 +159,6 @@ fn open_tablet(
     files: &Files,
     cache: &Arc<sstable::Cache>,
     id: TabletId,
-    table: codec::TableId,
     described: &TabletState,
 ) -> Result<Tablet, Error> {
     // A file that moved whole from one run to another is one file still.
@@ -182,7 +181,7 @@ fn open_tablet(
         .values()
         .map(|info| open_rowset(files, cache, info))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Tablet::new(id, table, |active| TabletView {
+    Ok(Tablet::new(id, |active| TabletView {
         memtables: vec![active],
         runs,
         run_ids: described.runs.iter().map(|run| run.id).collect(),

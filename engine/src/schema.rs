@@ -131,7 +131,7 @@ impl Schema {
 
     /// How the other columns are laid out in a row.
     #[must_use]
-    pub fn row_layout(&self) -> &RowLayout {
+    pub(crate) fn row_layout(&self) -> &RowLayout {
         &self.row_layout
     }
 

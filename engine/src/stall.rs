@@ -25,17 +25,18 @@ const DELAY_MAX: Duration = Duration::from_millis(20);
 /// The rate before the first flush has shown one, in bytes a second.
 const RATE_START: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
-/// Runs of one tablet at which writers begin to be slowed, and at which the slowing is strongest.
-pub(crate) const RUNS_SOFT: usize = 14;
-pub(crate) const RUNS_HARD: usize = 40;
+/// Runs that a tablet has beyond what compaction leaves when it keeps up: from where writers begin to be slowed, and
+/// where the slowing is strongest.
+pub(crate) const DEBT_SOFT: usize = 6;
+pub(crate) const DEBT_HARD: usize = 40;
 
 #[derive(Debug)]
 pub(crate) struct Stall {
     used: AtomicUsize,
     soft: usize,
     hard: usize,
-    /// The largest number of runs of a tablet.
-    runs: AtomicUsize,
+    /// By how many runs the worst tablet is behind.
+    debt: AtomicUsize,
     /// What flushes manage, in bytes of memtable a second.
     rate: AtomicU64,
     /// When the batches admitted so far are paid for.
@@ -52,7 +53,7 @@ impl Stall {
             used: AtomicUsize::new(0),
             soft: memtable_bytes_max / 2,
             hard: memtable_bytes_max,
-            runs: AtomicUsize::new(0),
+            debt: AtomicUsize::new(0),
             rate: AtomicU64::new(RATE_START),
             paid_until: Mutex::default(),
             delays: AtomicU64::new(0),
@@ -82,8 +83,8 @@ impl Stall {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_runs(&self, runs: usize) {
-        self.runs.store(runs, Ordering::Relaxed);
+    pub(crate) fn set_debt(&self, runs: usize) {
+        self.debt.store(runs, Ordering::Relaxed);
     }
 
     /// Tells how long a flush of so many bytes took.
@@ -100,8 +101,8 @@ impl Stall {
             value.saturating_sub(soft) as f64 / (hard - soft).max(1) as f64
         };
         let memory = between(self.used(), self.soft, self.hard);
-        let runs = between(self.runs.load(Ordering::Relaxed), RUNS_SOFT, RUNS_HARD);
-        memory.max(runs).min(1.0)
+        let debt = between(self.debt.load(Ordering::Relaxed), DEBT_SOFT, DEBT_HARD);
+        memory.max(debt).min(1.0)
     }
 
     /// Waits as long as a batch of so many bytes has to. `signal` wakes the workers before a stop.
@@ -178,9 +179,9 @@ mod tests {
     #[test]
     fn the_debt_of_the_index_counts_too() {
         let stall = Stall::new(1000);
-        stall.set_runs(RUNS_SOFT);
+        stall.set_debt(DEBT_SOFT);
         assert_eq!(stall.pressure(), 0.0);
-        stall.set_runs(RUNS_HARD + 100);
+        stall.set_debt(DEBT_HARD + 100);
         assert_eq!(stall.pressure(), 1.0);
     }
 

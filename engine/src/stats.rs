@@ -177,7 +177,7 @@ impl Stats {
             committed_bytes: load(&core.commit.bytes),
             visible_version: core.registry.visible().0,
             memtable_bytes: core.stall.used() as u64,
-            cache_bytes: cache.bytes_used as u64,
+            cache_bytes: cache.bytes_used,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
             flushes: core.counters.flushes.get(),

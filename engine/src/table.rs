@@ -323,11 +323,10 @@ impl<K> fmt::Debug for Update<'_, K> {
 impl<K: Record> Update<'_, K> {
     /// Sets a column. A wrong name or type is told by [`Update::apply`].
     pub fn set(mut self, column: &str, value: impl AsValue) -> Self {
-        if let Ok(changes) = &mut self.changes {
-            if let Err(error) = changes.set(&self.table.core.schema, column, value.as_value()) {
+        if let Ok(changes) = &mut self.changes
+            && let Err(error) = changes.set(&self.table.core.schema, column, value.as_value()) {
                 self.changes = Err(error);
             }
-        }
         self
     }
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use codec::{FileId, TableId, TabletId, Version};
+use codec::{FileId, TabletId, Version};
 use parking_lot::Mutex;
 use wal::Position;
 
@@ -35,7 +35,6 @@ pub(crate) struct Unflushed {
 #[derive(Debug)]
 pub(crate) struct Tablet {
     pub(crate) id: TabletId,
-    pub(crate) table: TableId,
     pub(crate) view: ViewCell,
     /// Oldest first; the last is the active one.
     unflushed: Mutex<Vec<Unflushed>>,
@@ -59,12 +58,11 @@ fn fresh(memtable: &Arc<Memtable>) -> Unflushed {
 
 impl Tablet {
     /// A tablet with the runs and rowsets of `make`'s view, and an empty memtable.
-    pub(crate) fn new(id: TabletId, table: TableId, make: impl FnOnce(Arc<Memtable>) -> TabletView) -> Tablet {
+    pub(crate) fn new(id: TabletId, make: impl FnOnce(Arc<Memtable>) -> TabletView) -> Tablet {
         let active = Arc::new(Memtable::new(0));
         let unflushed = vec![fresh(&active)];
         Tablet {
             id,
-            table,
             view: ViewCell::new(make(active)),
             unflushed: Mutex::new(unflushed),
             dropped: AtomicBool::new(false),
@@ -164,11 +162,9 @@ impl Tablet {
         let unflushed = self.unflushed.lock();
         let active = unflushed.last().expect("a tablet always has an active memtable");
         TabletMemory {
-            active_is_empty: active.memtable.is_empty(),
             active_bytes: active.counted,
             active_log_first: active.log_first,
             sealed: unflushed.len() - 1,
-            unclaimed: unflushed.iter().filter(|slot| slot.is_sealed && !slot.is_flushing).count(),
             bytes: unflushed.iter().map(|slot| slot.counted).sum(),
         }
     }
@@ -189,11 +185,9 @@ impl Tablet {
 /// A tablet's unflushed memory at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TabletMemory {
-    pub(crate) active_is_empty: bool,
     pub(crate) active_bytes: usize,
     pub(crate) active_log_first: Option<FileId>,
     pub(crate) sealed: usize,
-    pub(crate) unclaimed: usize,
     pub(crate) bytes: usize,
 }
 

@@ -66,6 +66,7 @@ struct Item {
 
 impl MemCursor {
     /// Over the keys of `range` as of version `at`, with their rows.
+    #[cfg(test)]
     pub(crate) fn new(
         memtable: Arc<Memtable>,
         direction: Direction,

@@ -218,14 +218,6 @@ impl RowBatchBuilder {
         RowBatchBuilder { schema, projection, keys: Packed::default(), rows: Packed::default(), len: 0 }
     }
 
-    pub(crate) fn schema(&self) -> &Arc<Schema> {
-        &self.schema
-    }
-
-    pub(crate) fn projection(&self) -> &Projection {
-        &self.projection
-    }
-
     /// How many rows it has.
     pub(crate) fn len(&self) -> usize {
         self.len

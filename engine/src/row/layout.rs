@@ -31,7 +31,7 @@ pub(super) const END_BYTES: usize = 4;
 ///
 /// Columns are counted from the first that is not in the key.
 #[derive(Clone, Debug)]
-pub struct RowLayout {
+pub(crate) struct RowLayout {
     slots: Arc<[Slot]>,
     null_bits: usize,
     /// Where `ends` starts.
@@ -87,7 +87,7 @@ impl RowLayout {
 
     /// How many columns a row has.
     #[must_use]
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.slots.len()
     }
 
@@ -100,7 +100,7 @@ impl RowLayout {
     /// # Panics
     /// If there is no such column.
     #[inline]
-    pub fn get<'a>(&self, row: &'a [u8], column: usize) -> Result<Value<'a>> {
+    pub(crate) fn get<'a>(&self, row: &'a [u8], column: usize) -> Result<Value<'a>> {
         let slot = &self.slots[column];
         self.check_length(row)?;
         if slot.is_null(row) {
@@ -127,7 +127,7 @@ impl RowLayout {
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) that names the first column in which it shows.
-    pub fn verify(&self, row: &[u8]) -> Result<()> {
+    pub(crate) fn verify(&self, row: &[u8]) -> Result<()> {
         self.check_length(row)?;
         if !self.null_bits.is_multiple_of(8) && row[self.null_bits / 8] >> (self.null_bits % 8) != 0 {
             return Err(Error::corruption("row: padding of the null bits is not zero"));

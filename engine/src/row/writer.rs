@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Writes one row to the tail of a buffer, value by value in column order.
 #[derive(Debug)]
-pub struct RowWriter<'a> {
+pub(crate) struct RowWriter<'a> {
     layout: &'a RowLayout,
     out: &'a mut Vec<u8>,
     start: usize,
@@ -23,7 +23,7 @@ impl<'a> RowWriter<'a> {
     /// Starts a row at the end of `out`.
     #[inline]
     #[must_use]
-    pub fn new(layout: &'a RowLayout, out: &'a mut Vec<u8>) -> RowWriter<'a> {
+    pub(crate) fn new(layout: &'a RowLayout, out: &'a mut Vec<u8>) -> RowWriter<'a> {
         let start = out.len();
         out.resize(start + layout.head_bytes(), 0);
         RowWriter { layout, out, start, next_column: 0, finished: false }
@@ -35,7 +35,7 @@ impl<'a> RowWriter<'a> {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the column: a value that doesn't
     /// fit its type, a null that it can't hold, a row that gets too long. The row is lost then.
     #[inline]
-    pub fn push(&mut self, value: Value<'_>) -> Result<()> {
+    pub(crate) fn push(&mut self, value: Value<'_>) -> Result<()> {
         let Some(slot) = self.layout.slot(self.next_column) else {
             return Err(Error::invalid(format!("more values than the {} columns", self.layout.columns())));
         };
@@ -62,7 +62,7 @@ impl<'a> RowWriter<'a> {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the first column without a value.
     #[inline]
-    pub fn finish(mut self) -> Result<Range<usize>> {
+    pub(crate) fn finish(mut self) -> Result<Range<usize>> {
         if let Some(slot) = self.layout.slot(self.next_column) {
             return Err(Error::invalid(format!("no value for column {:?}", slot.name)));
         }
@@ -116,7 +116,7 @@ impl RowLayout {
     ///
     /// # Errors
     /// Those of [`RowLayout::get`] for the old row and of [`RowWriter::push`] for the changes; `out` is as before then.
-    pub fn patch(
+    pub(crate) fn patch(
         &self,
         old: &[u8],
         changes: &[(usize, Value<'_>)],
