@@ -35,6 +35,7 @@
 mod arena;
 mod bounds;
 mod builder;
+mod column;
 mod decimal;
 mod decoder;
 mod error;
@@ -57,6 +58,7 @@ mod properties;
 pub use arena::KeyArena;
 pub use bounds::KeyRange;
 pub use builder::KeyBuilder;
+pub use column::ColumnType;
 pub use decimal::{Decimal, ParseDecimalError};
 pub use decoder::{KeyDecoder, borrow_column, decode_column};
 pub use error::KeyError;

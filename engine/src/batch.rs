@@ -115,7 +115,12 @@ impl Buffer {
         self.push(core, table, OpKind::Put, check, |body| encode_record(&table.schema, record, body))
     }
 
-    pub(crate) fn delete(&mut self, core: &Core, table: &Arc<TableCore>, key: &impl Record) -> Result<(), Error> {
+    pub(crate) fn delete(
+        &mut self,
+        core: &Core,
+        table: &Arc<TableCore>,
+        key: &impl Record,
+    ) -> Result<(), Error> {
         self.push(core, table, OpKind::Delete, None, |body| {
             let key = encode_key(&table.schema, key, body)?;
             let end = key.end;
@@ -162,7 +167,11 @@ impl BufferPool {
 
 /// Commits a buffer and empties it. Returns the last version, and how many operations were written: those that
 /// `insert_ignore` left out are not.
-pub(crate) fn commit(core: &Core, buffer: &mut Buffer, durability: Durability) -> Result<(Version, u32), Error> {
+pub(crate) fn commit(
+    core: &Core,
+    buffer: &mut Buffer,
+    durability: Durability,
+) -> Result<(Version, u32), Error> {
     core.health.check_writable()?;
     if buffer.operations == 0 {
         return Ok((core.registry.visible(), 0));

@@ -66,7 +66,8 @@ impl Catalog {
 
 /// Checks the name of a table.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
-    let refuse = |why: String| Err(Error::new(ErrorKind::InvalidArgument, format!("the name of a table {why}")));
+    let refuse =
+        |why: String| Err(Error::new(ErrorKind::InvalidArgument, format!("the name of a table {why}")));
     if name.is_empty() {
         return refuse("must not be empty".into());
     }

@@ -119,7 +119,8 @@ struct Counted {
 
 impl Walk<'_> {
     fn found(&mut self, file: Option<FileId>, what: impl fmt::Display) {
-        let problem = Problem { table: self.table.to_owned(), file: file.map(|id| id.0), what: what.to_string() };
+        let problem =
+            Problem { table: self.table.to_owned(), file: file.map(|id| id.0), what: what.to_string() };
         self.report.problems.push(problem);
     }
 
@@ -148,9 +149,10 @@ impl Walk<'_> {
             }
         }
         if let Some((_, last)) = ranges.first()
-            && *last > self.view.flushed_through {
-                self.found(None, format_args!("version {last} is in a run but not flushed yet"));
-            }
+            && *last > self.view.flushed_through
+        {
+            self.found(None, format_args!("version {last} is in a run but not flushed yet"));
+        }
     }
 
     fn index_file(&mut self, file: &Arc<IndexFile>) -> Result<(), Error> {
@@ -208,12 +210,16 @@ impl Walk<'_> {
                         let Some(rowset) = self.view.rowsets.get(location.rowset) else {
                             self.found(
                                 Some(file.info.id),
-                                format_args!("the entry of version {} names {location}, which is not in the view", entry.version),
+                                format_args!(
+                                    "the entry of version {} names {location}, which is not in the view",
+                                    entry.version
+                                ),
                             );
                             continue;
                         };
-                        let rows =
-                            cursors.entry(location.rowset).or_insert_with(|| RowsetCursor::new(rowset, Direction::Forward));
+                        let rows = cursors
+                            .entry(location.rowset)
+                            .or_insert_with(|| RowsetCursor::new(rowset, Direction::Forward));
                         // Several versions of a key, or a damaged order: a fresh cursor may go anywhere.
                         let row = match rows.get(location.rowid, entry.version) {
                             Ok((_, row)) => self.schema.row_layout().verify(row),
@@ -236,9 +242,11 @@ impl Walk<'_> {
         if let Err(error) = rowset.reader().verify() {
             self.finding(rowset.id().into(), error)?;
         }
-        let pointing = self.view.runs.iter().filter(|run| {
-            run.files().iter().any(|file| file.properties.entries_in(rowset.id()) > 0)
-        });
+        let pointing = self
+            .view
+            .runs
+            .iter()
+            .filter(|run| run.files().iter().any(|file| file.properties.entries_in(rowset.id()) > 0));
         let pointing = pointing.count();
         let live: u64 = self
             .view

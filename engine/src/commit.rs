@@ -176,13 +176,14 @@ impl Commit {
         });
         if let Some(staged) = staged {
             if let Some(through) = staged.sync_through
-                && let Err(error) = core.log.sync(through) {
-                    let error = Error::from(error);
-                    core.health.poison(&error);
-                    for member in members.iter_mut().filter(|member| member.submission.wants_sync) {
-                        member.outcome = Err(Refusal::Failed(error.clone()));
-                    }
+                && let Err(error) = core.log.sync(through)
+            {
+                let error = Error::from(error);
+                core.health.poison(&error);
+                for member in members.iter_mut().filter(|member| member.submission.wants_sync) {
+                    member.outcome = Err(Refusal::Failed(error.clone()));
                 }
+            }
             self.publisher.publish(staged.group, staged.last, &core.registry);
         }
         core.health.progress.notify();

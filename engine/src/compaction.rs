@@ -164,10 +164,11 @@ fn merge_and_install(core: &Core, job: &CompactionJob) -> Result<(), Error> {
     let outcome = compaction.run(&outputs, &InTurn, &|_slice| Box::new(Stay), stopping)?;
     let installed = install(core, job, &inputs, &outcome);
     if let Err(error) = &installed
-        && (error.kind() == ErrorKind::NoSpace || !core.health.is_poisoned()) {
-            // The edit never was.
-            outputs.discard();
-        }
+        && (error.kind() == ErrorKind::NoSpace || !core.health.is_poisoned())
+    {
+        // The edit never was.
+        outputs.discard();
+    }
     installed
 }
 
@@ -208,7 +209,8 @@ fn install(core: &Core, job: &CompactionJob, inputs: &[Arc<Run>], outcome: &Outc
             let view = job.tablet.view.pin();
             let next = replaced(&view);
             *dead.borrow_mut() = dead_rowsets(&next);
-            let added_runs = if run.is_some() { vec![RunDesc { id: run_id, files: files.clone() }] } else { Vec::new() };
+            let added_runs =
+                if run.is_some() { vec![RunDesc { id: run_id, files: files.clone() }] } else { Vec::new() };
             Ok(Some(Edit {
                 attested: Some(core.log.synced()),
                 version_ceiling: core.commit.ceiling_to_raise(),

@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 use vfs::Lock;
 
 use crate::background;
-use crate::compaction;
 use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
+use crate::compaction;
 use crate::compaction::Backoff;
 use crate::error::Error;
 use crate::files::Files;
@@ -134,7 +134,6 @@ impl Core {
             background::run_flushes(self);
         }
     }
-
 }
 
 /// What users' handles share. The engine closes when the last one is dropped.

@@ -146,7 +146,10 @@ impl Engine {
         let installed = core.manifest.install(
             |state| {
                 if state.tables.values().any(|table| table.name == name) {
-                    return Err(Error::new(ErrorKind::TableExists, format!("there is a table {name:?} already")));
+                    return Err(Error::new(
+                        ErrorKind::TableExists,
+                        format!("there is a table {name:?} already"),
+                    ));
                 }
                 let (id, tablet) = (state.next_table, state.next_tablet);
                 let _ = made.set((id, tablet));
@@ -197,7 +200,8 @@ impl Engine {
     pub fn existing_table(&self, name: &str) -> Result<Table, Error> {
         self.core().health.check_open()?;
         let table = self.core().catalog.get(name);
-        let table = table.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, format!("there is no table {name:?}")))?;
+        let table =
+            table.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, format!("there is no table {name:?}")))?;
         Ok(self.table(table))
     }
 
@@ -205,7 +209,10 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::open_table`] and [`Engine::create_table`].
-    #[expect(clippy::needless_pass_by_value, reason = "a schema is built for this call; taking it reads best")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a schema is built for this call; taking it reads best"
+    )]
     pub fn open_or_create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
         if self.core().catalog.get(name).is_none() {
             match self.create_table(name, schema.clone()) {
@@ -368,7 +375,12 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
         result = flush::flush_rest(core);
         let end = core.log.end();
         if result.is_ok() {
-            result = core.log.sync(end).and_then(|()| core.log.attest()).and_then(|()| core.log.sync(core.log.end())).map_err(Error::from);
+            result = core
+                .log
+                .sync(end)
+                .and_then(|()| core.log.attest())
+                .and_then(|()| core.log.sync(core.log.end()))
+                .map_err(Error::from);
         }
         core.files.delete_obsolete(&core.cache);
     }

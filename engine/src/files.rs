@@ -155,9 +155,10 @@ impl Files {
             drop(file);
             cache.forget(id);
             if let Err(error) = self.fs.remove(&self.path(id, kind))
-                && error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!(%id, extension = kind.extension(), %error, "an obsolete file stays until the next open");
-                }
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%id, extension = kind.extension(), %error, "an obsolete file stays until the next open");
+            }
         }
     }
 
@@ -216,7 +217,17 @@ mod tests {
     fn only_names_that_we_write_are_ours() {
         assert_eq!(parse_name("17.idx"), Some((FileId(17), FileKind::Index)));
         assert_eq!(parse_name("0.wal"), Some((FileId(0), FileKind::Log)));
-        for foreign in ["017.idx", "+1.row", "1.sst", "1.idx.bak", ".idx", "x.wal", "1", "CURRENT", "99999999999999999999.row"] {
+        for foreign in [
+            "017.idx",
+            "+1.row",
+            "1.sst",
+            "1.idx.bak",
+            ".idx",
+            "x.wal",
+            "1",
+            "CURRENT",
+            "99999999999999999999.row",
+        ] {
             assert_eq!(parse_name(foreign), None, "{foreign}");
         }
     }

@@ -197,7 +197,8 @@ mod tests {
         let start = std::time::Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                progress.wait_for(Duration::from_secs(60), || (flag.load(Ordering::Acquire) == 1).then_some(()));
+                progress
+                    .wait_for(Duration::from_secs(60), || (flag.load(Ordering::Acquire) == 1).then_some(()));
             });
             std::thread::sleep(Duration::from_millis(20));
             flag.store(1, Ordering::Release);

@@ -76,7 +76,7 @@ mod view;
 
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem};
-pub use encoded_key::{Date, Decimal, Timestamp, Type, Value};
+pub use encoded_key::{ColumnType, Date, Decimal, Timestamp, Type, Value};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
@@ -85,7 +85,7 @@ pub use read::{Batches, ColumnExpr, Cursor, Predicate, Rows, Scan, column};
 pub use record::{Record, RowBuilder};
 pub use recovery::{RecoveryReport, TornTail};
 pub use row::{ColumnRef, Projection, ROW_BYTES_MAX, Row, RowBatch, RowRef, RowRefs};
-pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, ColumnType, Schema, SchemaBuilder, TypeExt};
+pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema, SchemaBuilder};
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
 pub use table::{Table, Update};

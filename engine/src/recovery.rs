@@ -142,9 +142,14 @@ fn act(
 fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Result<Catalog, Error> {
     let catalog = Catalog::default();
     for table in state.tables.values() {
-        let schema = Schema::decode(&table.schema).map_err(|error| error.context(format!("table {:?}", table.name)))?;
+        let schema = Schema::decode(&table.schema)
+            .map_err(|error| error.context(format!("table {:?}", table.name)))?;
         let [id] = table.tablets[..] else {
-            return Err(Error::corruption(format!("table {:?} has {} tablets", table.name, table.tablets.len())));
+            return Err(Error::corruption(format!(
+                "table {:?} has {} tablets",
+                table.name,
+                table.tablets.len()
+            )));
         };
         let described = state.tablets.get(&id).expect("a table's tablets are in the state");
         let tablet = open_tablet(files, cache, id, described)

@@ -21,7 +21,7 @@ mod pb {
 use crate::error::{Error, Result};
 use crate::record::RowBuilder;
 use crate::row::RowLayout;
-pub use builder::{ColumnType, SchemaBuilder, TypeExt};
+pub use builder::SchemaBuilder;
 use codec::{ColumnId, SchemaVersion};
 use encoded_key::{KeyColumn, KeyError, KeyLayout, Type};
 use std::fmt;
@@ -66,7 +66,7 @@ impl fmt::Display for Column {
 /// The columns of a table; the first of them are its primary key.
 ///
 /// ```
-/// use nyala::{Schema, Type, TypeExt};
+/// use nyala::{Schema, Type};
 ///
 /// let schema = Schema::builder()
 ///     .key("host", Type::U32)

@@ -92,7 +92,8 @@ impl Stall {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
         let now = (bytes as u64).saturating_mul(1_000_000) / micros;
         let before = self.rate.load(Ordering::Relaxed);
-        self.rate.store(((before.saturating_mul(3).saturating_add(now)) / 4).max(RATE_MIN), Ordering::Relaxed);
+        self.rate
+            .store(((before.saturating_mul(3).saturating_add(now)) / 4).max(RATE_MIN), Ordering::Relaxed);
     }
 
     /// How far between the marks the engine is: 0 at the soft mark or below it, 1 at the hard mark.

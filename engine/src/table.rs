@@ -187,8 +187,8 @@ impl Table {
         read: impl FnOnce(&KeyProbe<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut buffer = self.handle.core.buffers.take();
-        let result =
-            encode_key(&self.core.schema, key, &mut buffer.body).and_then(|range| read(&KeyProbe::new(&buffer.body[range])));
+        let result = encode_key(&self.core.schema, key, &mut buffer.body)
+            .and_then(|range| read(&KeyProbe::new(&buffer.body[range])));
         self.handle.core.buffers.give_back(buffer);
         result
     }
@@ -324,9 +324,10 @@ impl<K: Record> Update<'_, K> {
     /// Sets a column. A wrong name or type is told by [`Update::apply`].
     pub fn set(mut self, column: &str, value: impl AsValue) -> Self {
         if let Ok(changes) = &mut self.changes
-            && let Err(error) = changes.set(&self.table.core.schema, column, value.as_value()) {
-                self.changes = Err(error);
-            }
+            && let Err(error) = changes.set(&self.table.core.schema, column, value.as_value())
+        {
+            self.changes = Err(error);
+        }
         self
     }
 

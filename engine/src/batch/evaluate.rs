@@ -49,9 +49,7 @@ pub(crate) fn evaluate(core: &Core, buffer: &Buffer) -> Result<Resolved, Error> 
     for (position, op) in (0u32..).zip(Ops::new(&buffer.body)) {
         let op = op.expect("a batch's bytes are written by the batch");
         let check = checks.next_if(|(at, _)| *at == position).map(|(_, check)| check);
-        evaluation
-            .operation(&op, check)
-            .map_err(|error| evaluation.named(error, position, &op))?;
+        evaluation.operation(&op, check).map_err(|error| evaluation.named(error, position, &op))?;
     }
     Ok(evaluation.resolved)
 }
@@ -90,10 +88,14 @@ impl Evaluation<'_> {
         };
         let seen = self.look(target, hash, op.key, check == Check::Live)?;
         match (check, seen) {
-            (Check::Absent, Seen::Live) => Err(Error::new(ErrorKind::DuplicateKey, "the key is there already")),
+            (Check::Absent, Seen::Live) => {
+                Err(Error::new(ErrorKind::DuplicateKey, "the key is there already"))
+            }
             // What it saw is still checked: if the row goes before the commit, the operation has to be in.
             (Check::AbsentOrSkip, Seen::Live) => Ok(()),
-            (Check::Live, Seen::Absent) => Err(Error::new(ErrorKind::MissingRow, "there is no row of this key")),
+            (Check::Live, Seen::Absent) => {
+                Err(Error::new(ErrorKind::MissingRow, "there is no row of this key"))
+            }
             (Check::Absent | Check::AbsentOrSkip, Seen::Absent) => self.write(target, hash, op),
             (Check::Live, Seen::Live) => {
                 let old = std::mem::take(&mut self.row);

@@ -16,7 +16,8 @@ use crate::{Engine, Options, Type};
 fn engine() -> (tempfile::TempDir, Engine) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let engine = Engine::open(dir.path(), Options::default()).expect("a new database");
-    let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build().expect("a schema");
+    let schema =
+        Schema::builder().key("id", Type::U64).column("name", Type::String).build().expect("a schema");
     let table = engine.create_table("t", schema).expect("a new table");
     let mut batch = engine.batch();
     for id in 0..100u64 {
@@ -111,9 +112,12 @@ fn a_deleted_entry_is_named() {
         reader: Arc::clone(&shorter.reader),
     });
     let found = problems(&engine, &with(&view, tampered, only_rowset(&view)));
-    assert!(found.iter().any(|problem| problem.file == Some(shorter.info.id.0)
-        && problem.what.contains("it says 100 entries")
-        && problem.what.contains("has 99")), "{found:?}");
+    assert!(
+        found.iter().any(|problem| problem.file == Some(shorter.info.id.0)
+            && problem.what.contains("it says 100 entries")
+            && problem.what.contains("has 99")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -168,15 +172,20 @@ fn a_wrong_count_is_named() {
     let tampered =
         Arc::new(IndexFile { info: file.info.clone(), properties, reader: Arc::clone(&file.reader) });
     let found = problems(&engine, &with(&view, tampered, only_rowset(&view)));
-    assert!(found.iter().any(|problem| problem.file == Some(file.info.id.0)
-        && problem.what.contains("entries a rowset")), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .any(|problem| problem.file == Some(file.info.id.0) && problem.what.contains("entries a rowset")),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn an_entry_that_names_no_rowset_is_named() {
     let (_dir, engine) = engine();
     let view = view(&engine);
-    let stripped = TabletView { rowsets: Arc::default(), ..with(&view, only_file(&view), only_rowset(&view)) };
+    let stripped =
+        TabletView { rowsets: Arc::default(), ..with(&view, only_file(&view), only_rowset(&view)) };
     let found = problems(&engine, &stripped);
     assert_eq!(found.len(), 100);
     assert!(found[0].what.contains("not in the view"), "{}", found[0]);

@@ -34,7 +34,8 @@ fn parse(bytes: &[u8]) -> Result<FileId, Error> {
         return Err(damaged("is not one of nyala's"));
     }
     // The version is looked at before the checksum: a newer format may check itself in another way.
-    let version: u32 = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("has no version"))?;
+    let version: u32 =
+        words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("has no version"))?;
     if version > FORMAT_VERSION {
         return Err(Error::new(
             ErrorKind::UnsupportedFormat,
@@ -55,7 +56,8 @@ fn parse(bytes: &[u8]) -> Result<FileId, Error> {
             format!("{CURRENT} requires the features {features:#x}, which this program does not know"),
         ));
     }
-    let manifest = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("names no manifest"))?;
+    let manifest =
+        words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("names no manifest"))?;
     Ok(FileId(manifest))
 }
 

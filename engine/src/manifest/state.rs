@@ -61,7 +61,8 @@ impl State {
                 .apply(tablet)?;
         }
         for id in &edit.dropped_tables {
-            let table = self.tables.remove(id).ok_or_else(|| misfit(format_args!("there is no table {id}")))?;
+            let table =
+                self.tables.remove(id).ok_or_else(|| misfit(format_args!("there is no table {id}")))?;
             for tablet in &table.tablets {
                 self.tablets.remove(tablet);
             }
@@ -110,9 +111,10 @@ impl TabletState {
                     .position(|run| run.id == *first)
                     .ok_or_else(|| misfit(format_args!("there is no run {first}")))?;
                 let end = at + edit.removed_runs.len();
-                let is_whole = self.runs.get(at..end).is_some_and(|runs| {
-                    runs.iter().map(|run| run.id).eq(edit.removed_runs.iter().copied())
-                });
+                let is_whole = self
+                    .runs
+                    .get(at..end)
+                    .is_some_and(|runs| runs.iter().map(|run| run.id).eq(edit.removed_runs.iter().copied()));
                 if !is_whole {
                     return Err(misfit(format_args!("the runs from {first} on are not neighbours")));
                 }
@@ -230,7 +232,10 @@ mod tests {
             replacing(vec![5, 1], vec![]),
             replacing(vec![1, 3], vec![]),
             Edit { dropped_tables: vec![TableId(9)], ..Edit::default() },
-            Edit { tablets: vec![TabletEdit { tablet: TabletId(9), ..TabletEdit::default() }], ..Edit::default() },
+            Edit {
+                tablets: vec![TabletEdit { tablet: TabletId(9), ..TabletEdit::default() }],
+                ..Edit::default()
+            },
             flushed(29, 11),
         ];
         for edit in bad {

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// cleared and filled again without new memory.
 ///
 /// ```
-/// use nyala::{Schema, Type, TypeExt};
+/// use nyala::{Schema, Type};
 ///
 /// let schema = Schema::builder()
 ///     .key("id", Type::U64)

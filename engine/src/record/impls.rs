@@ -53,6 +53,19 @@ tuple!(23: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15
 tuple!(24: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15 Q 16 R 17 S 18 T 19 U 20 V 21
     W 22 X 23);
 
+/// No columns: the prefix of every key.
+impl Record for () {
+    #[inline]
+    fn columns(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn value(&self, index: usize) -> Result<Value<'_>> {
+        panic!("column {index} of a record of none")
+    }
+}
+
 impl<R: Record + ?Sized> Record for &R {
     #[inline]
     fn columns(&self) -> usize {

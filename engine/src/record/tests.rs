@@ -4,7 +4,7 @@ use super::{Record, encode_key, encode_record};
 use crate::error::ErrorKind;
 use crate::row::tests::arbitrary::{schema_and_record, values};
 use crate::row::{Projection, ROW_BYTES_MAX, Row, RowBatchBuilder};
-use crate::schema::{Schema, TypeExt as _};
+use crate::schema::Schema;
 use encoded_key::{Date, Decimal, KEY_BYTES_MAX, KeyDecoder, Timestamp, Type, Value};
 use proptest::prelude::*;
 use std::borrow::Cow;

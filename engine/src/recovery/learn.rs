@@ -53,8 +53,12 @@ pub(crate) fn learn(options: &Options, dir: &Path, listing: &Listing) -> Result<
     let Some(current) = manifest::read_current(&*options.fs, dir)? else { return Ok(None) };
     let state = manifest::load(&options.fs, dir, current, &listing.of(FileKind::Manifest))?;
     let attested = state.attested.unwrap_or_default();
-    let scan =
-        wal::scan_attested(&log_options(options, dir), state.log_start, &listing.of(FileKind::Log), attested)?;
+    let scan = wal::scan_attested(
+        &log_options(options, dir),
+        state.log_start,
+        &listing.of(FileKind::Log),
+        attested,
+    )?;
     Ok(Some(Learned { state, scan }))
 }
 
@@ -75,7 +79,10 @@ pub(crate) fn check_creatable(options: &Options, dir: &Path, listing: &Listing) 
         }
     }
     if !options.create_if_missing {
-        return Err(Error::new(ErrorKind::InvalidArgument, format!("there is no database in {}", dir.display())));
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("there is no database in {}", dir.display()),
+        ));
     }
     Ok(())
 }
@@ -124,7 +131,8 @@ pub(crate) fn save_torn(files: &Files, torn: &Torn) -> TornTail {
         file.write_all_at(&bytes[..used], 0)?;
         file.sync()
     };
-    let is_saved = used > 0 && save().inspect_err(|error| tracing::warn!(%error, "a torn tail is not saved")).is_ok();
+    let is_saved =
+        used > 0 && save().inspect_err(|error| tracing::warn!(%error, "a torn tail is not saved")).is_ok();
     TornTail {
         segment: torn.at.segment.0,
         offset: torn.at.offset,

@@ -36,10 +36,12 @@ pub(crate) fn replay(
         let at = record.position;
         let mut version = record.first_version;
         for op in Ops::new(record.body) {
-            let op = op.map_err(|error| Error::corruption(format!("the batch in the log at {at}: {error}")))?;
+            let op =
+                op.map_err(|error| Error::corruption(format!("the batch in the log at {at}: {error}")))?;
             match tablet_of(state, &op, version) {
                 Some(tablet) => {
-                    check(&op, state).map_err(|error| error.context(format!("the batch in the log at {at}")))?;
+                    check(&op, state)
+                        .map_err(|error| error.context(format!("the batch in the log at {at}")))?;
                     let memtable = memtables.entry(tablet).or_insert_with(|| Memtable::new(0));
                     memtable.apply(|tree| tree.insert(op.key, version, mem_op(&op)));
                     report.replayed_operations += 1;

@@ -5,8 +5,9 @@ mod batch;
 
 use super::{ROW_BYTES_MAX, RowLayout, RowWriter};
 use crate::error::{ErrorKind, Result};
-use crate::schema::{ColumnType, Schema, TypeExt as _};
+use crate::schema::Schema;
 use arbitrary::{schema_and_record, value_of, values};
+use encoded_key::ColumnType;
 use encoded_key::{Date, Decimal, Type, Value};
 use proptest::prelude::*;
 use std::ops::Range;

@@ -3,67 +3,8 @@
 use super::{Column, Schema};
 use crate::error::{Error, Result};
 use codec::{ColumnId, SchemaVersion};
-use encoded_key::Type;
+use encoded_key::ColumnType;
 use std::sync::Arc;
-
-/// What a column holds: a type, and whether it can be null or sorts descending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ColumnType {
-    /// The type of its values.
-    pub ty: Type,
-    /// Whether it can be without a value.
-    pub nullable: bool,
-    /// Whether its values sort from the greatest to the least.
-    pub descending: bool,
-}
-
-impl ColumnType {
-    /// The same, but it can be without a value. Not for key columns.
-    #[must_use]
-    pub fn nullable(self) -> ColumnType {
-        ColumnType { nullable: true, ..self }
-    }
-
-    /// The same, but its values sort from the greatest to the least. Only for key columns.
-    #[must_use]
-    pub fn descending(self) -> ColumnType {
-        ColumnType { descending: true, ..self }
-    }
-}
-
-impl From<Type> for ColumnType {
-    fn from(ty: Type) -> ColumnType {
-        ColumnType { ty, nullable: false, descending: false }
-    }
-}
-
-/// Turns a [`Type`] into a [`ColumnType`].
-///
-/// ```
-/// use nyala::{Type, TypeExt};
-/// assert!(Type::String.nullable().nullable);
-/// assert!(Type::U32.descending().descending);
-/// ```
-pub trait TypeExt {
-    /// A column of this type that can be without a value. Not for key columns.
-    #[must_use]
-    fn nullable(self) -> ColumnType;
-
-    /// A column of this type whose values sort from the greatest to the least. Only for key columns.
-    #[must_use]
-    fn descending(self) -> ColumnType;
-}
-
-impl TypeExt for Type {
-    fn nullable(self) -> ColumnType {
-        ColumnType::from(self).nullable()
-    }
-
-    fn descending(self) -> ColumnType {
-        ColumnType::from(self).descending()
-    }
-}
 
 /// Collects the columns of a [`Schema`]; see [`Schema::builder`].
 #[derive(Clone, Debug, Default)]

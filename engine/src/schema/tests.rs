@@ -1,6 +1,6 @@
 //! Schemas: what is valid, how they differ, and their bytes.
 
-use super::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Schema, SchemaBuilder, TypeExt as _, pb};
+use super::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Schema, SchemaBuilder, pb};
 use crate::error::ErrorKind;
 use crate::row::tests::arbitrary;
 use codec::{ColumnId, SchemaVersion};

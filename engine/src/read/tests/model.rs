@@ -11,7 +11,7 @@ use proptest::sample::select;
 
 use crate::Error;
 use crate::read::{Predicate, Scan, column};
-use crate::schema::{Schema, TypeExt};
+use crate::schema::Schema;
 
 /// The columns of the tests' table: an escaped string and a descending number in the key, a null and a text outside.
 pub(super) const COLUMNS: [&str; 5] = ["a", "b", "c", "v", "s"];

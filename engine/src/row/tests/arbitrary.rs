@@ -1,7 +1,8 @@
 //! Random schemas, and rows that fit them.
 
-use crate::schema::{ColumnType, Schema};
+use crate::schema::Schema;
 use crate::value::AsValue;
+use encoded_key::ColumnType;
 use encoded_key::{Date, Decimal, Timestamp, Type, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use super::arbitrary::{record, schema, values};
 use crate::error::ErrorKind;
 use crate::record::encode_record;
 use crate::row::{Projection, Row, RowBatch, RowBatchBuilder, show_key};
-use crate::schema::{Schema, TypeExt as _};
+use crate::schema::Schema;
 use codec::SchemaVersion;
 use encoded_key::{Type, Value};
 use proptest::prelude::*;
