@@ -7,7 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use codec::FileId;
@@ -19,6 +19,8 @@ use crate::{compaction, flush};
 
 /// How often the house is kept without a signal.
 const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
+/// How long nobody must have written before the engine tidies up.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// How long a worker sleeps without a signal.
 const IDLE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -46,7 +48,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
 fn compact(core: &Core) {
     core.signals.compaction.wait(IDLE_PERIOD);
     while !is_stopping(core) {
-        let Some(job) = compaction::claim(core, is_idle(core)) else { break };
+        let Some(job) = compaction::claim(core, core.activity.is_idle(core)) else { break };
         // A failure is counted and logged where it happens, and backs off.
         let _ = compaction::run(core, &job);
     }
@@ -69,9 +71,33 @@ fn is_stopping(core: &Core) -> bool {
     core.workers.stopping().load(Ordering::Acquire)
 }
 
-/// Idle: no memory to flush presses. Work that only tidies up may run then.
-fn is_idle(core: &Core) -> bool {
-    !core.stall.is_above_soft()
+/// Since when no operation was committed.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    operations: AtomicU64,
+    quiet_since_nanos: AtomicU64,
+}
+
+impl Activity {
+    /// Looks at the count of operations. Called by housekeeping.
+    fn look(&self, core: &Core) {
+        let operations = core.commit.operations.load(Ordering::Relaxed);
+        if self.operations.swap(operations, Ordering::Relaxed) != operations {
+            self.quiet_since_nanos.store(nanos(core.clock.now()), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nobody has written for a while. Work that only tidies up may run then.
+    fn is_idle(&self, core: &Core) -> bool {
+        let is_quiet =
+            self.operations.load(Ordering::Relaxed) == core.commit.operations.load(Ordering::Relaxed);
+        let since = self.quiet_since_nanos.load(Ordering::Relaxed);
+        is_quiet && nanos(core.clock.now()).saturating_sub(since) >= nanos(IDLE_AFTER)
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Flushes until nothing is sealed, and seals by itself when memory is short although nothing is.
@@ -87,6 +113,7 @@ pub(crate) fn run_flushes(core: &Core) {
 
 /// What has to be done now and then, whatever else happens.
 pub(crate) fn keep_house(core: &Core) {
+    core.activity.look(core);
     core.files.delete_obsolete(&core.cache);
     if !core.health.is_healthy() {
         return;

@@ -18,7 +18,7 @@ use codec::Version;
 use parking_lot::Mutex;
 use vfs::Lock;
 
-use crate::background;
+use crate::background::{self, Activity};
 use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
@@ -61,6 +61,7 @@ pub(crate) struct Core {
     pub(crate) signals: Signals,
     pub(crate) backoff: Backoff,
     pub(crate) counters: Counters,
+    pub(crate) activity: Activity,
     pub(crate) buffers: BufferPool,
     /// Set while a caller's thread does inline work, which must not nest.
     pub(crate) is_inline_busy: AtomicBool,

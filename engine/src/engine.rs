@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use codec::{TableId, TabletId, Version};
 use parking_lot::Mutex;
 
-use crate::background;
+use crate::background::{self, Activity};
 use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
@@ -107,6 +107,7 @@ impl Engine {
             signals: Signals::default(),
             backoff: Backoff::default(),
             counters: Counters::default(),
+            activity: Activity::default(),
             buffers: BufferPool::default(),
             is_inline_busy: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
