@@ -2,7 +2,8 @@
 //!
 //! The segments that are there are linked by their headers: each names the one before it and where that one ends.
 //! The log is the chain from the start on. Of several segments that name the same predecessor the last one counts:
-//! the writer gave the others up.
+//! the writer gave the others up. A segment without a predecessor begins another log: a recovery that was interrupted
+//! leaves one above the log that is in force, and neither it nor what follows it says anything about this one.
 //!
 //! One rule for the whole log. Every record says how far the log was known to be synced when it was written. Below the
 //! greatest such position, wherever it was found, also past damage, everything must be whole: damage there, or a
@@ -17,6 +18,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +84,8 @@ pub fn scan_attested(
     let mut present: Vec<FileId> = segments_present.iter().copied().filter(|id| *id >= start).collect();
     present.sort_unstable();
     present.dedup();
-    let links = present.iter().map(|id| Link::read(options, *id)).collect::<Result<Vec<_>>>()?;
+    let mut links = present.iter().map(|id| Link::read(options, *id)).collect::<Result<Vec<_>>>()?;
+    leave_out_other_logs(start, &mut links);
     let attested = attested.max(Position { segment: start, offset: RECORDS_START });
     let chain = chain(options, start, &links, attested)?;
     let surveys = links
@@ -136,6 +139,22 @@ impl Link {
         };
         Ok(Link { id, header })
     }
+}
+
+/// Takes out the segments of logs that were begun after this one. `links` ascend, as numbers do along a log.
+fn leave_out_other_logs(start: FileId, links: &mut Vec<Link>) {
+    let mut others = BTreeSet::new();
+    links.retain(|link| {
+        let is_other = match link.header {
+            LinkHeader::Linked { predecessor: None } => link.id != start,
+            LinkHeader::Linked { predecessor: Some(before) } => others.contains(&before.segment),
+            LinkHeader::Unused | LinkHeader::Damaged(_) => false,
+        };
+        if is_other {
+            others.insert(link.id);
+        }
+        !is_other
+    });
 }
 
 /// A segment of the log, and where the next one says that it ends; the last one has no such end.

@@ -379,6 +379,30 @@ fn a_segment_that_the_writer_gave_up_is_passed_over() {
 const FIRST_AT: Position = Position { segment: FIRST, offset: HEADER_BYTES as u64 };
 
 #[test]
+fn a_log_that_was_begun_above_this_one_says_nothing_about_it() {
+    let fs = disk(1);
+    let lengths = [40, 70];
+    let (log, ends) = log_of(&fs, &lengths, Known::Nothing);
+    log.sync(log.end()).unwrap();
+    // As a recovery does that is interrupted before anything names its log: two segments, synced and attested.
+    let numbers = std::sync::atomic::AtomicU64::new(11);
+    let other = Log::create(options(&fs), FileId(10), Box::new(move || crate::testing::next(&numbers))).unwrap();
+    append_one(&other, 0, 2000);
+    other.sync(other.end()).unwrap();
+    append_one(&other, 1, 2000);
+    append_one(&other, 2, 2000);
+    other.sync(other.end()).unwrap();
+    other.attest().unwrap();
+    assert!(present(&fs).len() > 2, "{:?}", present(&fs));
+
+    let scan = scan_all(&fs).unwrap();
+    assert_eq!((scan.end, &*scan.segments, &scan.torn), (ends[2], &[FIRST][..], &None));
+    assert_eq!(replay(&scan).unwrap(), bodies(&lengths));
+    let scan = super::scan(&options(&fs), FileId(10), &present(&fs)).unwrap();
+    assert_eq!(replay(&scan).unwrap().len(), 3);
+}
+
+#[test]
 fn bytes_past_the_end_that_the_next_segment_names_are_never_read() {
     let fs = disk(1);
     let (log, ends) = log_of(&fs, &[40], Known::Nothing);
