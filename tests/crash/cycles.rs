@@ -1,0 +1,200 @@
+//! The random test: children are killed one after the other on one directory, at any moment, also while they open it.
+//!
+//! Checked each time: every acknowledged step is there with the right values; a step that was under way is there whole or
+//! not at all, and one that was not begun is not there; versions grow over all lives; `check()` finds nothing.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nyala::Engine;
+
+use crate::child::{decode_found, options};
+use crate::process::{Directory, Process, environment};
+use crate::report::Message;
+use crate::work::{self, OWN, Owned, Random, Step, THREADS};
+
+/// What one thread was promised.
+#[derive(Default)]
+struct Promised {
+    owned: Owned,
+    /// The step that was begun and not acknowledged.
+    under_way: Option<Step>,
+}
+
+#[derive(Default)]
+struct Tally {
+    steps: u64,
+    killed_opening: u32,
+    under_way: u32,
+    survived: u32,
+    replayed: u64,
+    torn: u32,
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_a_kill() {
+    let cycles = environment("NYALA_CRASH_CYCLES").unwrap_or(50);
+    let seed = environment("NYALA_SEED").unwrap_or(20_261_130);
+    println!("seed {seed}, {cycles} cycles; replay with NYALA_SEED={seed} NYALA_CRASH_CYCLES={cycles}");
+    let dir = Directory::new();
+    let dir = dir.path();
+    let mut promised: Vec<Promised> = (0..THREADS).map(|_| Promised::default()).collect();
+    let mut version = 0;
+    let mut tally = Tally::default();
+    let mut random = Random::new(&[seed, 4711]);
+    for cycle in 0..cycles {
+        if cycle % 10 == 9 {
+            visit(dir, seed, cycle, &mut promised);
+        }
+        let told = live_and_die(dir, seed, cycle, &mut random);
+        account(&told, seed, cycle, &mut promised, &mut version, &mut tally);
+    }
+    visit(dir, seed, cycles, &mut promised);
+    println!(
+        "{} steps acknowledged, {} under way at a kill, of which {} survived; {} children killed while opening, {} \
+         operations replayed, {} torn tails",
+        tally.steps, tally.under_way, tally.survived, tally.killed_opening, tally.replayed, tally.torn
+    );
+}
+
+/// One child, from its start to its kill.
+fn live_and_die(dir: &Path, seed: u64, cycle: u64, random: &mut Random) -> Vec<Message> {
+    let mut child = Process::start(&format!("cycle {seed} {cycle}"), dir);
+    if random.one_in(4) {
+        // While it opens the directory, or shortly after.
+        child.wait_until(None, |message| *message == Message::Opening);
+        let moment = Instant::now() + Duration::from_micros(random.below(20_000));
+        child.wait_until(Some(moment), |_| false);
+    } else {
+        child.wait_until(None, |message| matches!(message, Message::Ready { .. }));
+        let millis = if random.one_in(5) { 400 } else { 120 };
+        let moment = Instant::now() + Duration::from_micros(random.below(millis * 1000));
+        child.wait_until(Some(moment), |_| false);
+    }
+    child.kill()
+}
+
+/// Compares what the child found with what the ones before it were promised, and notes what it was promised itself.
+fn account(
+    told: &[Message],
+    seed: u64,
+    cycle: u64,
+    promised: &mut [Promised],
+    version: &mut u64,
+    tally: &mut Tally,
+) {
+    let ready = told.iter().find_map(|message| match message {
+        Message::Ready { version, replayed, torn } => Some((*version, *replayed, *torn)),
+        _ => None,
+    });
+    let Some((found_version, replayed, torn)) = ready else {
+        tally.killed_opening += 1;
+        return;
+    };
+    tally.replayed += replayed;
+    tally.torn += u32::from(torn);
+    assert!(found_version >= *version, "cycle {cycle}: version {found_version} after {version}");
+    *version = found_version;
+    compare(decode_found(told), cycle, promised, tally);
+    let mut begun = vec![0u32; promised.len()];
+    let mut done = vec![0u32; promised.len()];
+    for message in told {
+        match *message {
+            Message::Intent { thread, step } => {
+                let thread = usize::from(thread);
+                assert_eq!(
+                    (begun[thread], done[thread]),
+                    (step, step),
+                    "cycle {cycle}: steps come one after the other"
+                );
+                begun[thread] += 1;
+            }
+            Message::Done { thread, step: number, outcome, version: now } => {
+                let index = usize::from(thread);
+                assert_eq!(
+                    (begun[index], done[index]),
+                    (number + 1, number),
+                    "cycle {cycle}: what is done was begun"
+                );
+                done[index] += 1;
+                let owned = &mut promised[index].owned;
+                let step = work::step(seed, cycle, thread, number, owned);
+                let expected = owned.apply(&step);
+                assert_eq!(outcome, expected, "cycle {cycle}, thread {thread}, step {number}: {step:.300?}");
+                *version = (*version).max(now);
+                tally.steps += 1;
+            }
+            _ => {}
+        }
+    }
+    for (thread, promised) in (0u8..).zip(promised) {
+        let index = usize::from(thread);
+        if begun[index] > done[index] {
+            promised.under_way = Some(work::step(seed, cycle, thread, done[index], &promised.owned));
+            tally.under_way += 1;
+        }
+    }
+}
+
+/// Each thread's rows are those that it was promised, with the step that was under way or without it.
+fn compare(found: Vec<Owned>, cycle: u64, promised: &mut [Promised], tally: &mut Tally) {
+    for (thread, (found, promised)) in found.into_iter().zip(promised).enumerate() {
+        let mut with = promised.owned.clone();
+        let under_way = promised.under_way.take();
+        if let Some(step) = &under_way {
+            with.apply(step);
+        }
+        if found == promised.owned {
+            continue;
+        }
+        if found == with {
+            promised.owned = with;
+            tally.survived += 1;
+            continue;
+        }
+        let mut text = format!("cycle {cycle}, thread {thread} lost something.\n");
+        for place in 0..=OWN {
+            for (name, expected) in [("without", &promised.owned), ("with", &with)] {
+                if let Some(how) = work::differ(expected.rows(place), found.rows(place)) {
+                    text.push_str(&format!("table {place}, {name} the step under way: {how}\n"));
+                }
+            }
+        }
+        panic!("{text}under way: {:.500?}", under_way);
+    }
+}
+
+/// The parent opens the directory itself, reads it in other ways, and closes it properly.
+fn visit(dir: &Path, seed: u64, cycle: u64, promised: &mut [Promised]) {
+    let engine = Engine::open(dir, options(seed, cycle + 1000)).expect("it opens");
+    let report = engine.check().expect("it can be read");
+    assert!(report.is_clean(), "{:?}", report.problems);
+    let mut found = vec![Owned::default(); promised.len()];
+    for name in engine.tables() {
+        let place = work::TABLES.iter().position(|table| *table == name).unwrap_or(OWN);
+        let table = engine.open_table(&name, &work::schema(place)).expect("the same schema");
+        let own = (0..THREADS).find(|thread| work::own_name(*thread) == name);
+        if let Some(thread) = own {
+            found[usize::from(thread)].own = Some(work::Rows::new());
+        }
+        let mut rows: Vec<_> =
+            table.scan().reverse().rows().expect("a scan").collect::<Result<_, _>>().expect("rows");
+        rows.reverse();
+        let forward: Vec<_> = work::found_rows(&table, place).expect("rows");
+        let backward: Vec<_> = rows.iter().map(|row| work::read(place, row).expect("a row")).collect();
+        assert_eq!(forward, backward, "table {name:?} from both ends");
+        for (owner, id, content) in forward {
+            let owned = &mut found[usize::from(own.unwrap_or(owner))];
+            let rows =
+                if place == OWN { owned.own.as_mut().expect("made") } else { &mut owned.tables[place] };
+            rows.insert(id, content);
+        }
+    }
+    compare(found, cycle, promised, &mut Tally::default());
+    engine.close().expect("a clean end");
+    drop(engine);
+    // A clean end leaves nothing to replay.
+    let engine = Engine::open(dir, options(seed, cycle + 2000)).expect("it opens");
+    assert_eq!(engine.recovery_report().replayed_operations, 0);
+    assert_eq!(engine.recovery_report().torn, None);
+}
