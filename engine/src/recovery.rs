@@ -100,6 +100,7 @@ pub(crate) fn recover(
     match learn::learn(options, dir, &listing)? {
         None => {
             learn::check_creatable(options, dir, &listing)?;
+            sync_way(&*options.fs, dir)?;
             let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, listing.next_number()));
             act(options, files, cache, &listing, State::default(), RecoveryReport::default())
         }
@@ -221,6 +222,21 @@ fn remove_orphans(files: &Files, listing: &Listing, manifest: &Manifest, log_sta
     removed
 }
 
+/// Makes the name of a new database's directory survive a loss of power, and those of the directories above it, any of
+/// which may be new.
+fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
+    for parent in dir.ancestors().skip(1) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match fs.sync_dir(parent) {
+            Ok(()) => {}
+            // It can't be opened to be synced, and what is above it is none of ours.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => break,
+            Err(error) => return Err(Error::io(format_args!("syncing {}", parent.display()), error)),
+        }
+    }
+    Ok(())
+}
+
 /// Whether `dir` can be made, and makes it.
 pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result<(), Error> {
     if !create {
@@ -230,4 +246,36 @@ pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result
         };
     }
     fs.create_dir_all(dir).map_err(|error| Error::io_write(format_args!("making {}", dir.display()), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use encoded_key::Type;
+    use vfs::SimFs;
+    use vfs::sim::PowerCut;
+
+    use crate::options::{Durability, Options, RuntimeMode};
+    use crate::{Engine, Schema};
+
+    #[test]
+    fn a_new_database_survives_with_the_directories_above_it() {
+        let disk = SimFs::new(1);
+        let open = |disk: &SimFs| {
+            let fs = Arc::new(disk.clone());
+            let options = Options { fs, runtime: RuntimeMode::Inline { seed: 1 }, ..Options::default() };
+            Engine::open("/new/and/deep", options).expect("a good directory")
+        };
+        let schema = Schema::builder().key("id", Type::U64).build().expect("legal");
+        let engine = open(&disk);
+        let table = engine.create_table("t", schema.clone()).expect("a new name");
+        let mut batch = engine.batch();
+        batch.upsert(&table, (7,)).expect("fits");
+        batch.commit(Durability::Sync).expect("a good disk");
+
+        let engine = open(&disk.power_cut(&PowerCut::lose_all()));
+        let table = engine.open_table("t", &schema).expect("it was made for good");
+        assert!(table.exists((7,)).expect("a good disk"));
+    }
 }
