@@ -8,6 +8,8 @@
 mod changes;
 mod evaluate;
 pub(crate) mod ops;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Range;
@@ -217,6 +219,14 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
         if resolved.operations == 0 {
             buffer.clear();
             return Ok((core.registry.visible(), 0));
+        }
+        if resolved.body.len() > core.options.batch_bytes_max {
+            // A change of a few bytes becomes a whole row. The log must never be given more than it takes.
+            return Err(Error::invalid(format!(
+                "the rows that the updates make come to {} bytes; a batch holds at most {}",
+                resolved.body.len(),
+                core.options.batch_bytes_max
+            )));
         }
         let operations = resolved.operations;
         let submission = Box::new(Submission {

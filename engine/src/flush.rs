@@ -287,8 +287,13 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
     };
     let log_start = log_start_after(core, job);
     sync_log_start(core, log_start)?;
+    // A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is for the
+    // drop to retire them, or for the table to go on with them if the drop fails.
+    let is_named = std::cell::RefCell::new(Vec::new());
     let installed = core.manifest.install(
         |state| {
+            *is_named.borrow_mut() =
+                job.memtables.iter().map(|(tablet, _)| state.tablets.contains_key(&tablet.id)).collect();
             let tablets: Vec<TabletEdit> = job
                 .memtables
                 .iter()
@@ -319,11 +324,10 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
         }
         return Err(error);
     }
-    for ((tablet, slot), done) in job.memtables.iter().zip(flushed) {
+    for (((tablet, slot), done), is_named) in job.memtables.iter().zip(flushed).zip(is_named.take()) {
         core.stall.shrink(tablet.forget_flushed(&slot.memtable));
         core.counters.flushed_bytes.add(written_bytes(done));
-        if tablet.is_dropped() {
-            // Its edit was left out: nothing names these files.
+        if !is_named {
             discard(&core.files, std::slice::from_ref(done));
         }
     }
@@ -480,3 +484,6 @@ pub(crate) fn drop_unneeded_log(core: &Core) {
         Err(error) => core.health.fail(&error),
     }
 }
+
+#[cfg(test)]
+mod tests;

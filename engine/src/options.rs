@@ -3,6 +3,7 @@
 //! Owns the defaults and their limits. Never reads the environment or a file.
 
 use crate::error::{Error, Result};
+use crate::memtable::MEMTABLE_BYTES_MAX;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,10 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 /// One gibibyte.
 const GIB: u64 = 1024 * MIB;
+
+/// A memtable is sealed before it grows larger than this and one commit group.
+const MEMTABLE_SEAL_BYTES_MAX: u64 = 4 * GIB;
+const _: () = assert!(MEMTABLE_SEAL_BYTES_MAX + 2 * GIB <= MEMTABLE_BYTES_MAX as u64);
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,7 +71,7 @@ pub struct Options {
 
     /// Size in bytes at which the memtable of one table is sealed and flushed. Larger ones make fewer and larger
     /// runs, thus less work later; smaller ones make for shorter pauses. Default (`None`): a quarter of the memory
-    /// for memtables, but at most 64 MiB. From 1 KiB to all of the memory for memtables.
+    /// for memtables, but at most 64 MiB. From 1 KiB to all of the memory for memtables, but at most 4 GiB.
     pub memtable_bytes: Option<usize>,
 
     /// Durability of the writes that name none. Default: [`Durability::Buffered`].
@@ -160,7 +165,9 @@ impl Options {
         let mut wrong = Violations::default();
         wrong.range("memory_bytes", self.memory_bytes as u64, 256 * KIB, 1 << 46);
         if let Some(bytes) = self.memtable_bytes {
-            wrong.range("memtable_bytes", bytes as u64, KIB, self.memtable_bytes_max().max(1024) as u64);
+            // A memtable's addresses reach twice as far, which leaves room for the largest batch.
+            let most = (self.memtable_bytes_max() as u64).clamp(KIB, MEMTABLE_SEAL_BYTES_MAX);
+            wrong.range("memtable_bytes", bytes as u64, KIB, most);
         }
         wrong.range("log_segment_bytes", self.log_segment_bytes, 4 * KIB, 4 * GIB);
         wrong.range("log_bytes_max", self.log_bytes_max, self.log_segment_bytes.saturating_mul(2), u64::MAX);
@@ -259,6 +266,13 @@ mod tests {
         options.validate().expect("small, but it works");
         let derived = Options { memory_bytes: 1 << 20, ..Default::default() };
         assert_eq!(derived.memtable_seal_bytes(), 128 << 10);
+    }
+
+    #[test]
+    fn a_memtable_is_never_larger_than_its_addresses_reach() {
+        let large = |bytes| Options { memory_bytes: 64 << 30, memtable_bytes: Some(bytes), ..Default::default() };
+        large(4 << 30).validate().expect("the most");
+        large((4 << 30) + 1).validate().expect_err("one above");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::flush::{tablet_edit, write_memtable};
 use crate::manifest::{Edit, State};
-use crate::memtable::Memtable;
+use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
 
 /// Replays what `scan` found, and adds what was written to the state.
@@ -30,6 +30,7 @@ pub(crate) fn replay(
     let mut report = RecoveryReport::default();
     let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
     let mut last_version = state.version_ceiling;
+    let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
     let mut records = scan.replay();
     while let Some(record) = records.next()? {
         report.batches += 1;
@@ -51,7 +52,7 @@ pub(crate) fn replay(
             last_version = last_version.max(version);
             version = version.next();
         }
-        if memtables.values().map(Memtable::bytes).sum::<usize>() >= options.memtable_bytes_max() / 2 {
+        if memtables.values().map(Memtable::bytes).sum::<usize>() >= memory_max {
             write_out(options, files, &mut memtables, state)?;
         }
     }
