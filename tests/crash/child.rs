@@ -35,9 +35,10 @@ pub(crate) fn options(seed: u64, cycle: u64) -> Options {
     let segment_bytes = 4096 << random.below(3);
     Options {
         memory_bytes: 256 << 10 << random.below(2),
-        memtable_bytes: Some(1024 << random.below(5)),
+        // A memtable of one row takes some 5 KiB, so that the smallest of these is flushed with every batch.
+        memtable_bytes: Some(4096 << random.below(5)),
         log_segment_bytes: segment_bytes,
-        log_bytes_max: segment_bytes * (2 + random.below(6)),
+        log_bytes_max: segment_bytes * (2 + random.below(20)),
         index_block_bytes: 128 << random.below(2),
         row_block_bytes: 128 << random.below(3),
         index_file_bytes: 1024 << random.below(3),
