@@ -5,7 +5,8 @@ fn updates_that_grow_beyond_a_batch_are_refused_and_the_engine_goes_on() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let options = Options { batch_bytes_max: 4096, ..Options::default() };
     let engine = Engine::open(dir.path(), options).expect("a new database");
-    let schema = Schema::builder().key("id", Type::U64).column("text", Type::String).column("count", Type::U8);
+    let schema =
+        Schema::builder().key("id", Type::U64).column("text", Type::String).column("count", Type::U8);
     let table = engine.create_table("t", schema.build().expect("a schema")).expect("a new table");
     let text = "x".repeat(1000);
     for id in 0..5 {

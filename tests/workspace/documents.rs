@@ -1,0 +1,205 @@
+//! The documents: links that lead somewhere, code that is the code that runs, tests that exist.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::tree::{files, root, text};
+
+fn documents() -> Vec<PathBuf> {
+    files("", &[".md"])
+}
+
+/// A document's lines outside code blocks.
+fn prose(document: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let mut lines = Vec::new();
+    for line in document.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The targets of the links in a line: `[text](target)`.
+fn links(line: &str) -> Vec<&str> {
+    line.match_indices("](")
+        .filter_map(|(at, _)| line[at + 2..].split_once(')').map(|(target, _)| target))
+        .collect()
+}
+
+/// What a heading is called in a link: lower case, spaces as hyphens, without punctuation and marks.
+fn slug(heading: &str) -> String {
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            '-' | '_' => Some(c),
+            c if c.is_alphanumeric() => Some(c.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn slugs(document: &str) -> BTreeSet<String> {
+    prose(document).into_iter().filter(|line| line.starts_with('#')).map(slug).collect()
+}
+
+#[test]
+fn relative_links_lead_somewhere() {
+    let mut broken = Vec::new();
+    let mut checked = 0;
+    for path in documents() {
+        let document = text(&path);
+        for target in prose(&document).into_iter().flat_map(links) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            checked += 1;
+            let (file, anchor) =
+                target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
+            let linked = match file {
+                "" => root().join(&path),
+                file => root().join(&path).parent().expect("a file lies in a folder").join(file),
+            };
+            let is_there = linked.exists()
+                && anchor.is_none_or(|anchor| {
+                    std::fs::read_to_string(&linked).is_ok_and(|linked| slugs(&linked).contains(anchor))
+                });
+            if !is_there {
+                broken.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert_eq!(broken, [""; 0]);
+    assert!(checked > 10, "only {checked} links were found: the search is broken");
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let summary = text("docs/SUMMARY.md");
+    let listed: BTreeSet<&str> = summary.lines().flat_map(links).collect();
+    for page in files("docs", &[".md"]) {
+        let page = page.strip_prefix("docs").expect("below docs").to_str().expect("a plain name");
+        assert!(page == "SUMMARY.md" || listed.contains(page), "docs/{page} is not in docs/SUMMARY.md");
+    }
+}
+
+/// The blocks of code in `language`.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut block: Option<String> = None;
+    for line in document.lines() {
+        match &mut block {
+            None if line == format!("```{language}") => block = Some(String::new()),
+            None => {}
+            Some(_) if line == "```" => blocks.extend(block.take()),
+            Some(block) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+        }
+    }
+    blocks
+}
+
+fn without_indentation(code: &str) -> String {
+    code.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_code_in_the_readme_is_the_quickstart() {
+    let blocks = blocks(&text("README.md"), "rust");
+    assert!(!blocks.is_empty(), "the README shows no code");
+    let quickstart = without_indentation(&text("examples/quickstart.rs"));
+    for block in blocks {
+        assert!(
+            quickstart.contains(without_indentation(&block).trim()),
+            "this code of README.md is not in examples/quickstart.rs:\n{block}"
+        );
+    }
+}
+
+#[test]
+fn the_readme_names_the_two_commands() {
+    let readme = text("README.md");
+    let commands = blocks(&readme, "sh").concat();
+    for command in ["cargo run --release --example loadgen", "cargo test"] {
+        assert!(
+            commands.lines().any(|line| line == command),
+            "README.md does not show `{command}` on a line"
+        );
+    }
+}
+
+/// The code spans of a document.
+fn spans(document: &str) -> Vec<&str> {
+    prose(document).into_iter().flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
+}
+
+/// `path/of/file.rs` as it stands in a document.
+fn is_source_path(span: &str) -> bool {
+    let is_plain = span.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    is_plain && span.contains('/') && (span.ends_with(".rs") || span.ends_with(".proto"))
+}
+
+#[test]
+fn sources_that_documents_name_are_there() {
+    for path in documents() {
+        for span in spans(&text(&path)).into_iter().filter(|span| is_source_path(span)) {
+            assert!(root().join(span).is_file(), "{} names {span}, which is gone", path.display());
+        }
+    }
+}
+
+/// Whether `file`, or a file below the folder `file`, has a function `name`.
+fn has_function(file: &str, name: &str) -> bool {
+    let sources = match Path::new(file).extension() {
+        Some(_) => vec![PathBuf::from(file)],
+        None => files(file, &[".rs"]),
+    };
+    let pattern = format!("fn {name}(");
+    sources.iter().any(|source| text(source).contains(&pattern))
+}
+
+#[test]
+fn tests_that_the_documents_name_are_there() {
+    let page = text("docs/testing.md");
+    let named: Vec<(&str, &str)> =
+        spans(&page).into_iter().filter_map(|span| span.split_once(": ")).collect();
+    assert!(named.len() > 20, "docs/testing.md names only {} tests: the search is broken", named.len());
+    let missing: Vec<_> = named.iter().filter(|(file, name)| !has_function(file, name)).collect();
+    assert!(missing.is_empty(), "docs/testing.md names tests that are gone: {missing:#?}");
+}
+
+#[test]
+fn nothing_points_out_of_the_repository() {
+    // Written in parts, so that this file does not trip over itself.
+    let outside =
+        [["../", "shared"], ["/ro", "ot/"], ["/ho", "me/"], ["/Us", "ers/"], ["/wo", "rk/"], ["file:", "//"]]
+            .map(|parts| parts.concat());
+    let mut found = Vec::new();
+    let endings = [".md", ".rs", ".toml", ".proto", ".yml", ".yaml", ".json", ".sh", "run"];
+    for path in files("", &endings) {
+        let Ok(text) = std::fs::read_to_string(root().join(&path)) else { continue };
+        for (at, line) in text.lines().enumerate() {
+            if outside.iter().any(|outside| line.contains(outside.as_str())) {
+                found.push(format!("{}:{}: {line}", path.display(), at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_helpers_read_markdown() {
+    assert_eq!(links("see [a](b.md) and [c](d.md#e)"), ["b.md", "d.md#e"]);
+    assert_eq!(slug("## A row's journey: down"), "a-rows-journey-down");
+    assert_eq!(blocks("x\n```rust\nfn f();\n```\n", "rust"), ["fn f();\n"]);
+    assert_eq!(spans("a `b.rs` c `d`\n```\n`no`\n```"), ["b.rs", "d"]);
+    assert!(is_source_path("wal/src/scan.rs") && !is_source_path("scan.rs"));
+}
