@@ -1,0 +1,261 @@
+//! Reads: points, scans, snapshots; each compared with the model.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nyala::{Engine, Error, Snapshot, Table, Value};
+
+use crate::oracle::{State, TableState};
+use crate::scans::Ask;
+use crate::shape::{Key, Part, Row, SHAPES, Shape, record, values};
+use crate::world::{OpenScan, Step, World};
+
+/// What a live snapshot may hold back, at most.
+const SNAPSHOTS_MAX: usize = 6;
+const SCANS_MAX: usize = 4;
+
+/// All rows of all tables, by a scan of each.
+pub(crate) fn read_all(engine: &Engine) -> Result<State, Error> {
+    let mut state = State::default();
+    for name in engine.tables() {
+        let shape = SHAPES.into_iter().find(|shape| engine.open_table(&name, &shape.schema()).is_ok());
+        let shape = shape.unwrap_or_else(|| panic!("table {name} has a schema that nobody made"));
+        let table = engine.open_table(&name, &shape.schema())?;
+        let mut rows = BTreeMap::new();
+        let mut previous: Option<Key> = None;
+        for row in table.scan().rows()? {
+            let row = row?;
+            let (key, row) = split(shape, &row.to_values()?);
+            assert!(previous.is_none_or(|previous| previous < key), "table {name}: {key:?} is out of order");
+            previous = Some(key.clone());
+            rows.insert(key, Arc::new(row));
+        }
+        state.tables.insert(name, TableState { shape, rows: Arc::new(rows) });
+    }
+    Ok(state)
+}
+
+/// The key and the rest of a row.
+fn split(shape: Shape, values: &[Value<'_>]) -> (Key, Row) {
+    let part = |column: usize, value: &Value<'_>| match (shape, column, *value) {
+        (Shape::TextTimeDown, 1, Value::Int(value)) => Part::IntDown(Reverse(value)),
+        (Shape::TextDown, 0, Value::String(value)) => Part::TextDown(Reverse(value.to_owned())),
+        (_, _, Value::Int(value)) => Part::Int(value),
+        (_, _, Value::UInt(value)) => Part::UInt(u32::try_from(value).expect("a u32 column")),
+        (_, _, Value::String(value)) => Part::Text(value.to_owned()),
+        (_, _, Value::Binary(value)) => Part::Bytes(value.to_owned()),
+        other => panic!("no key column: {other:?}"),
+    };
+    let (key, rest) = values.split_at(shape.key_columns());
+    let key = key.iter().enumerate().map(|(column, value)| part(column, value)).collect();
+    let [Value::Int(number), note, Value::Binary(blob)] = *rest else { panic!("not a row: {rest:?}") };
+    let note = match note {
+        Value::Null => None,
+        Value::String(note) => Some(note.to_owned()),
+        other => panic!("not a note: {other:?}"),
+    };
+    (key, Row { number, note, blob: blob.to_owned() })
+}
+
+fn check_row(key: &Key, expected: Option<&Arc<Row>>, found: Option<&nyala::Row>) {
+    match (expected, found) {
+        (None, None) => {}
+        (Some(row), Some(found)) => {
+            assert_eq!(record(key, row), found.to_values().expect("whole bytes"), "get of {key:?}");
+        }
+        (Some(row), None) => panic!("get of {key:?}: expected {row:?}, found nothing"),
+        (None, Some(found)) => panic!("get of {key:?}: expected nothing, found {found:?}"),
+    }
+}
+
+impl World {
+    /// A moment to read at: now, or one of the snapshots.
+    fn moment(&mut self) -> (Option<Snapshot>, State) {
+        if !self.snapshots.is_empty() && self.random.one_in(3) {
+            let (snapshot, state) = self.random.pick(&self.snapshots);
+            return (Some(snapshot.clone()), state.clone());
+        }
+        (None, self.history.now().clone())
+    }
+
+    pub(crate) fn read_points(&mut self) -> Step {
+        let (snapshot, state) = self.moment();
+        let Some(name) = self.table_name().filter(|name| state.tables.contains_key(name)) else {
+            return Ok(());
+        };
+        let (table, state) = (self.tables[&name].clone(), &state.tables[&name]);
+        match self.random.below(4) {
+            0 => {
+                let keys: Vec<Key> =
+                    (0..self.random.below(30)).map(|_| state.shape.random_key(&mut self.random)).collect();
+                let asked = keys.iter().map(|key| values(key));
+                let found = match &snapshot {
+                    None => table.multi_get(asked),
+                    Some(snapshot) => table.multi_get_at(asked, snapshot),
+                };
+                let found = self.done("multi_get", found)?;
+                assert_eq!(keys.len(), found.len());
+                for (key, found) in keys.iter().zip(&found) {
+                    check_row(key, state.rows.get(key), found.as_ref());
+                }
+            }
+            1 if snapshot.is_none() => {
+                for _ in 0..4 {
+                    let key = state.shape.random_key(&mut self.random);
+                    let found = self.done("exists", table.exists(values(&key)))?;
+                    assert_eq!(state.rows.contains_key(&key), found, "exists {key:?}");
+                }
+                let found = self.done("count", table.count())?;
+                assert_eq!(state.rows.len() as u64, found, "count");
+            }
+            _ => {
+                for _ in 0..8 {
+                    let key = state.shape.random_key(&mut self.random);
+                    let found = match &snapshot {
+                        None => table.get(values(&key)),
+                        Some(snapshot) => table.get_at(values(&key), snapshot),
+                    };
+                    let found = self.done("get", found)?;
+                    check_row(&key, state.rows.get(&key), found.as_ref());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read_scan(&mut self) -> Step {
+        let (snapshot, state) = self.moment();
+        let Some(name) = self.table_name().filter(|name| state.tables.contains_key(name)) else {
+            return Ok(());
+        };
+        let (table, state) = (self.tables[&name].clone(), &state.tables[&name]);
+        let ask = Ask::random(state.shape, &mut self.random);
+        match self.random.below(6) {
+            0 => self.start_scan(&table, snapshot.as_ref(), state, ask),
+            1 => {
+                let found = ask.scan(&table, snapshot.as_ref()).count();
+                let found = self.done("count of a scan", found)?;
+                assert_eq!(ask.answer(state).rows.len() as u64, found, "count of {ask:?}");
+                Ok(())
+            }
+            2 => self.scan_in_parts(&table, snapshot.as_ref(), state, &ask.without_limit()),
+            3 => self.scan_with_cursor(&table, snapshot.as_ref(), state, &ask),
+            _ => self.scan_rows(&table, snapshot.as_ref(), state, &ask),
+        }
+    }
+
+    fn scan_rows(&self, table: &Table, at: Option<&Snapshot>, state: &TableState, ask: &Ask) -> Step {
+        let answer = ask.answer(state);
+        let mut rows = self.done("start a scan", ask.scan(table, at).rows())?;
+        let mut count = 0;
+        for row in rows.by_ref() {
+            let row = self.done("scan", row)?;
+            answer.check(count, &row.to_values().expect("whole bytes"), ask);
+            count += 1;
+        }
+        assert_eq!(answer.rows.len(), count, "rows of {ask:?}");
+        assert!(rows.next().is_none() && rows.next().is_none(), "after the end comes the end");
+        Ok(())
+    }
+
+    fn scan_with_cursor(&self, table: &Table, at: Option<&Snapshot>, state: &TableState, ask: &Ask) -> Step {
+        let answer = ask.answer(state);
+        let mut cursor = self.done("start a scan", ask.scan(table, at).cursor())?;
+        let mut count = 0;
+        while let Some(row) = self.done("scan", cursor.next())? {
+            answer.check(count, &row.to_values().expect("whole bytes"), ask);
+            count += 1;
+        }
+        assert_eq!(answer.rows.len(), count, "rows of {ask:?}");
+        assert!(self.done("scan", cursor.next())?.is_none(), "after the end comes the end");
+        Ok(())
+    }
+
+    fn scan_in_parts(&mut self, table: &Table, at: Option<&Snapshot>, state: &TableState, ask: &Ask) -> Step {
+        let answer = ask.answer(state);
+        let parts = 1 + self.random.below(6);
+        let scans = self.done("cut a scan", ask.scan(table, at).partitions(parts))?;
+        assert!((1..=parts).contains(&scans.len()), "{} parts of {parts}", scans.len());
+        let mut count = 0;
+        for scan in scans {
+            for batch in self.done("start a part", scan.batches())? {
+                let batch = self.done("scan a part", batch)?;
+                for index in 0..batch.len() {
+                    let row = batch.get(index).expect("a row of the batch");
+                    answer.check(count, &row.to_values().expect("whole bytes"), ask);
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(answer.rows.len(), count, "rows of the parts of {ask:?}");
+        Ok(())
+    }
+
+    fn start_scan(&mut self, table: &Table, at: Option<&Snapshot>, state: &TableState, ask: Ask) -> Step {
+        let answer = ask.answer(state);
+        let rows = self.done("start a scan", ask.scan(table, at).rows())?;
+        if self.scans.len() == SCANS_MAX {
+            self.scans.remove(0);
+        }
+        self.scans.push(OpenScan { rows, ask, answer, next: 0 });
+        Ok(())
+    }
+
+    /// Reads some more of a scan that was started before: it sees what it saw then.
+    pub(crate) fn continue_scan(&mut self) -> Step {
+        if self.scans.is_empty() {
+            return Ok(());
+        }
+        let index = self.random.below(self.scans.len());
+        let mut scan = self.scans.swap_remove(index);
+        for _ in 0..1 + self.random.below(40) {
+            match scan.rows.next() {
+                None => {
+                    assert_eq!(scan.answer.rows.len(), scan.next, "rows of {:?}, read slowly", scan.ask);
+                    return Ok(());
+                }
+                Some(row) => {
+                    let row = self.done("go on with a scan", row)?;
+                    scan.answer.check(scan.next, &row.to_values().expect("whole bytes"), &scan.ask);
+                    scan.next += 1;
+                }
+            }
+        }
+        self.scans.push(scan);
+        Ok(())
+    }
+
+    pub(crate) fn keep_snapshot(&mut self) -> Step {
+        if self.snapshots.len() < SNAPSHOTS_MAX {
+            let snapshot = self.engine().snapshot();
+            let state = self.history.now().clone();
+            self.snapshots.push((snapshot, state));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_snapshot(&mut self) -> Step {
+        if !self.snapshots.is_empty() {
+            let index = self.random.below(self.snapshots.len());
+            self.snapshots.remove(index);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read_snapshot(&mut self) -> Step {
+        if self.snapshots.is_empty() {
+            return Ok(());
+        }
+        let index = self.random.below(self.snapshots.len());
+        self.compare_snapshot(index)
+    }
+
+    pub(crate) fn compare_snapshot(&self, index: usize) -> Step {
+        let (snapshot, state) = &self.snapshots[index];
+        for (name, state) in &state.tables {
+            self.scan_rows(&self.tables[name], Some(snapshot), state, &Ask::all())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Seeds and steps from the environment, and what a failure says.
+
+use std::cell::Cell;
+
+const SEED: u64 = 20_260_714;
+
+/// The seed of this run of the test binary.
+pub(crate) fn seed() -> u64 {
+    match std::env::var("NYALA_SEED") {
+        Err(_) => SEED,
+        Ok(text) if text == "random" => {
+            let now = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
+            now.as_nanos() as u64 % 1_000_000_000
+        }
+        Ok(text) => text.parse().expect("NYALA_SEED is a number or `random`"),
+    }
+}
+
+/// How long a run is whose default length is `default`.
+pub(crate) fn steps(default: usize) -> usize {
+    if let Ok(text) = std::env::var("NYALA_STEPS") {
+        return text.parse().expect("NYALA_STEPS is a number");
+    }
+    if std::env::var_os("NYALA_LONG").is_some() { default * 30 } else { default }
+}
+
+/// Says how to replay when the test panics.
+pub(crate) struct Replay {
+    test: &'static str,
+    seed: u64,
+    pub(crate) step: Cell<usize>,
+}
+
+impl Replay {
+    pub(crate) fn new(test: &'static str, seed: u64) -> Replay {
+        Replay { test, seed, step: Cell::new(0) }
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (test, seed, step) = (self.test, self.seed, self.step.get());
+            eprintln!(
+                "\noption set {test}, seed {seed}, failed in step {step}\nreplay: NYALA_SEED={seed} \
+                 NYALA_STEPS={} cargo test -p nyala --test model {test}\n",
+                step + 1
+            );
+        }
+    }
+}
+
+/// How long a run is that ends by the clock.
+pub(crate) fn seconds(default: f64) -> f64 {
+    if std::env::var_os("NYALA_LONG").is_some() { default * 30.0 } else { default }
+}

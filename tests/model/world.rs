@@ -1,0 +1,340 @@
+//! The engine and its model, side by side, and the loop that gives both the same steps.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nyala::vfs::SimFs;
+use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table};
+
+use crate::oracle::{Event, History, State};
+use crate::random::Random;
+use crate::reads;
+use crate::replay::{Replay, seed, steps};
+use crate::scans::{Answer, Ask};
+use crate::settings::{Place, Setting};
+use crate::shape::SHAPES;
+
+/// The simulated disk has halted: what happens now happens to a process that is gone.
+#[derive(Debug)]
+pub(crate) struct Halted;
+
+pub(crate) type Step = Result<(), Halted>;
+
+/// A scan that was started and not read to its end.
+pub(crate) struct OpenScan {
+    pub(crate) rows: Rows,
+    pub(crate) ask: Ask,
+    pub(crate) answer: Answer,
+    pub(crate) next: usize,
+}
+
+pub(crate) struct World {
+    pub(crate) random: Random,
+    options: Options,
+    pub(crate) dir: PathBuf,
+    _temporary: Option<tempfile::TempDir>,
+    /// None on the real disk.
+    pub(crate) disk: Option<SimFs>,
+    /// None only from the end of one to the opening of the next.
+    engine: Option<Engine>,
+    pub(crate) tables: BTreeMap<String, Table>,
+    /// Handles of tables that were dropped.
+    dropped: Vec<Table>,
+    pub(crate) history: History,
+    /// What was under way when the disk halted.
+    pub(crate) undecided: Option<Event>,
+    pub(crate) snapshots: Vec<(Snapshot, State)>,
+    pub(crate) scans: Vec<OpenScan>,
+    pub(crate) next_number: i64,
+    replay: Replay,
+}
+
+/// Runs an option set.
+pub(crate) fn run(setting: &Setting) {
+    let seed = seed();
+    let mut world = World::new(setting, seed);
+    for step in 0..steps(setting.steps) {
+        world.replay.step.set(step);
+        if world.step().is_err() {
+            world.power_cut();
+        }
+    }
+    if world.finish().is_err() {
+        world.power_cut();
+        world.finish().expect("the new disk is not halted");
+    }
+}
+
+impl World {
+    fn new(setting: &Setting, seed: u64) -> World {
+        let (dir, temporary, disk) = match setting.place {
+            Place::Simulated => (PathBuf::from("/db"), None, Some(SimFs::new(seed))),
+            Place::Real => {
+                let temporary = tempfile::tempdir().expect("a temporary directory");
+                (temporary.path().join("db"), Some(temporary), None)
+            }
+        };
+        let name: u64 = setting.name.bytes().fold(seed, |hash, byte| hash.rotate_left(7) ^ u64::from(byte));
+        let mut world = World {
+            random: Random::new(name),
+            options: setting.options.clone(),
+            dir,
+            _temporary: temporary,
+            disk,
+            engine: None,
+            tables: BTreeMap::new(),
+            dropped: Vec::new(),
+            history: History::default(),
+            undecided: None,
+            snapshots: Vec::new(),
+            scans: Vec::new(),
+            next_number: 0,
+            replay: Replay::new(setting.name, seed),
+        };
+        let engine = world.open().expect("an empty directory");
+        world.take(engine);
+        world
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("an engine is open between steps")
+    }
+
+    pub(crate) fn default_durability(&self) -> Durability {
+        self.options.default_durability
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        self.disk.as_ref().is_some_and(SimFs::is_halted)
+    }
+
+    /// A result that is an error only because the disk has halted.
+    ///
+    /// # Panics
+    /// It is an error for another reason.
+    pub(crate) fn done<T>(&self, what: &str, result: Result<T, Error>) -> Result<T, Halted> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(_) if self.is_halted() => Err(Halted),
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        if self.is_halted() {
+            return Err(Halted);
+        }
+        match self.random.below(1000) {
+            0..300 => self.write_one(),
+            300..480 => self.write_batch(),
+            480..640 => self.read_points(),
+            640..780 => self.read_scan(),
+            780..830 => self.continue_scan(),
+            830..850 => self.keep_snapshot(),
+            850..870 => self.drop_snapshot(),
+            870..890 => self.read_snapshot(),
+            890..915 => self.flush(),
+            915..930 => self.compact(),
+            930..940 => self.sync(),
+            940..955 => self.create_table(),
+            955..965 => self.drop_table(),
+            965..972 => self.check(),
+            972..985 => self.reopen(),
+            _ => self.arm_power_cut(),
+        }
+    }
+
+    /// Everything once more, and once more after it was opened again.
+    fn finish(&mut self) -> Step {
+        self.check()?;
+        self.close_and_open()?;
+        self.check()
+    }
+
+    pub(crate) fn table_name(&mut self) -> Option<String> {
+        let names: Vec<&String> = self.tables.keys().collect();
+        if names.is_empty() { None } else { Some((*self.random.pick(&names)).clone()) }
+    }
+
+    fn flush(&mut self) -> Step {
+        match self.table_name().filter(|_| self.random.one_in(2)) {
+            Some(name) => {
+                self.done("flush a table", self.tables[&name].flush())?;
+                self.history.durable_through(&name);
+            }
+            None => {
+                self.done("flush", self.engine().flush())?;
+                self.history.all_durable();
+            }
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self) -> Step {
+        let Some(name) = self.table_name() else { return Ok(()) };
+        self.done("compact", self.tables[&name].compact())?;
+        self.history.durable_through(&name);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Step {
+        let result = self.engine().sync();
+        self.done("sync", result)?;
+        self.history.all_durable();
+        Ok(())
+    }
+
+    pub(crate) fn create_table(&mut self) -> Step {
+        let name = (*self.random.pick(&["a", "b", "c", "d"])).to_owned();
+        let shape = *self.random.pick(&SHAPES);
+        if self.tables.contains_key(&name) {
+            let error = self.engine().create_table(&name, shape.schema()).expect_err("it exists");
+            if error.kind() == ErrorKind::TableExists || self.is_halted() {
+                return Ok(());
+            }
+            panic!("creating a table twice: {error}");
+        }
+        let event = Event::Create(name.clone(), shape);
+        let result = self.engine().create_table(&name, shape.schema());
+        let table = self.decide(event, "create a table", result)?;
+        self.history.all_durable();
+        self.tables.insert(name, table);
+        Ok(())
+    }
+
+    fn drop_table(&mut self) -> Step {
+        let Some(name) = self.table_name() else { return Ok(()) };
+        let result = self.engine().drop_table(&name);
+        self.decide(Event::Drop(name.clone()), "drop a table", result)?;
+        self.history.all_durable();
+        let table = self.tables.remove(&name).expect("it was there");
+        for (_, state) in &mut self.snapshots {
+            state.tables.remove(&name);
+        }
+        let error = table.count().expect_err("the table is gone");
+        assert_eq!(error.kind(), ErrorKind::NoSuchTable, "{error}");
+        self.dropped.push(table);
+        Ok(())
+    }
+
+    /// Commits an event to the model if its call succeeded. If the disk halted meanwhile it is undecided.
+    pub(crate) fn decide<T>(
+        &mut self,
+        event: Event,
+        what: &str,
+        result: Result<T, Error>,
+    ) -> Result<T, Halted> {
+        match self.done(what, result) {
+            Ok(value) => {
+                self.history.commit(event);
+                Ok(value)
+            }
+            Err(Halted) => {
+                self.undecided = Some(event);
+                Err(Halted)
+            }
+        }
+    }
+
+    /// All rows of all tables, all snapshots, and the engine's own check.
+    fn check(&mut self) -> Step {
+        let found = reads::read_all(self.engine());
+        let found = self.done("read everything", found)?;
+        let expected = self.history.now();
+        assert!(found == *expected, "the tables differ:\n{}", expected.difference(&found));
+        for index in 0..self.snapshots.len() {
+            self.compare_snapshot(index)?;
+        }
+        let report = self.engine().check();
+        let report = self.done("check", report)?;
+        assert!(report.is_clean(), "check: {:#?}", report.problems);
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Step {
+        match self.random.below(3) {
+            0 => self.close_and_open(),
+            1 => {
+                // Without a word: the last handle closes.
+                let engine = self.let_go();
+                drop(engine);
+                self.open_again()
+            }
+            _ => self.kill_and_open(),
+        }
+    }
+
+    fn close_and_open(&mut self) -> Step {
+        let tables: Vec<Table> = self.tables.values().cloned().collect();
+        let engine = self.let_go().expect("an engine is open between steps");
+        let result = engine.close();
+        self.done("close", result)?;
+        self.history.all_durable();
+        for table in tables {
+            assert_eq!(table.count().expect_err("closed").kind(), ErrorKind::Closed);
+        }
+        assert_eq!(engine.sync().expect_err("closed").kind(), ErrorKind::Closed);
+        engine.close().expect("closing twice is fine");
+        self.open_again()
+    }
+
+    /// The process dies: what it gave to the operating system is there, nothing else is.
+    fn kill_and_open(&mut self) -> Step {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        if self.is_halted() {
+            return Err(Halted);
+        }
+        let fork = disk.fork();
+        let engine = self.let_go();
+        self.disk = Some(fork);
+        drop(engine);
+        self.open_again()
+    }
+
+    /// Takes the engine out, with everything that holds it. There is none if its opening has just failed.
+    pub(crate) fn let_go(&mut self) -> Option<Engine> {
+        self.tables.clear();
+        self.dropped.clear();
+        self.snapshots.clear();
+        self.scans.clear();
+        self.engine.take()
+    }
+
+    /// Opens the directory after an end that loses nothing.
+    fn open_again(&mut self) -> Step {
+        let engine = self.open();
+        let engine = match self.done("open", engine) {
+            Ok(engine) => engine,
+            Err(Halted) => return Err(Halted),
+        };
+        self.take(engine);
+        let found = reads::read_all(self.engine());
+        let found = self.done("read everything", found)?;
+        let expected = self.history.now();
+        assert!(found == *expected, "the tables differ after a reopen:\n{}", expected.difference(&found));
+        Ok(())
+    }
+
+    /// Opens what is on the disk now.
+    pub(crate) fn open(&mut self) -> Result<Engine, Error> {
+        let mut options = self.options.clone();
+        if let RuntimeMode::Inline { seed } = &mut options.runtime {
+            *seed = self.random.next();
+        }
+        if let Some(disk) = &self.disk {
+            options.fs = Arc::new(disk.clone());
+        }
+        Engine::open(&self.dir, options)
+    }
+
+    /// Makes an engine the one that is tested. Its tables are those of the model.
+    pub(crate) fn take(&mut self, engine: Engine) {
+        let state = self.history.now();
+        let open = |(name, table): (&String, &crate::oracle::TableState)| {
+            engine.open_table(name, &table.shape.schema()).ok().map(|table| (name.clone(), table))
+        };
+        self.tables = state.tables.iter().filter_map(open).collect();
+        self.engine = Some(engine);
+    }
+}
