@@ -303,7 +303,8 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
                 .collect();
             let attested: Position = core.log.synced();
             Ok(Some(Edit {
-                log_start: Some(log_start),
+                // Housekeeping may have gone further meanwhile: what it deleted must not be named again.
+                log_start: Some(log_start.max(state.log_start)),
                 attested: Some(attested),
                 version_ceiling: core.commit.ceiling_to_raise(),
                 tablets,
@@ -389,11 +390,12 @@ fn log_start_after(core: &Core, job: &FlushJob) -> FileId {
     start
 }
 
-/// The segment that the manifest will name as the start of the log must be on disk, with its header and its name.
+/// The segment that the manifest will name as the start of the log must be on disk, with its header and its name. If
+/// it is gone, the manifest names a later start already.
 fn sync_log_start(core: &Core, start: FileId) -> Result<(), Error> {
     let segment = core.log.segments().into_iter().find(|segment| segment.id == start);
-    let start = segment.expect("the log keeps what is not flushed").start();
-    core.log.sync(start).map_err(|error| {
+    let Some(segment) = segment else { return Ok(()) };
+    core.log.sync(segment.start()).map_err(|error| {
         let error = Error::from(error);
         core.health.poison(&error);
         error
@@ -473,14 +475,26 @@ pub(crate) fn drop_unneeded_log(core: &Core) {
         let first = |table: Arc<crate::catalog::TableCore>| table.tablet.log_first_without(|_| false);
         core.catalog.all().into_iter().filter_map(first).min().map_or(end, |first| first.min(end))
     };
+    start_log_at(core, start);
+}
+
+/// Makes `start` the start of the log, unless a flush has gone further since it was looked up.
+fn start_log_at(core: &Core, start: FileId) {
     if core.manifest.with_state(|state| state.log_start >= start) {
         return;
     }
-    let edit = Edit { log_start: Some(start), ..Edit::default() };
-    let installed =
-        sync_log_start(core, start).and_then(|()| core.manifest.install(|_| Ok(Some(edit)), |_| ()));
+    let installed = sync_log_start(core, start).and_then(|()| {
+        core.manifest.install(
+            |state| {
+                let edit = Edit { log_start: Some(start), ..Edit::default() };
+                Ok((state.log_start < start).then_some(edit))
+            },
+            |_| (),
+        )
+    });
     match installed {
-        Ok(_) => delete_log_below(core, start),
+        Ok(Some(())) => delete_log_below(core, start),
+        Ok(None) => {}
         Err(error) => core.health.fail(&error),
     }
 }

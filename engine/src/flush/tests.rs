@@ -40,3 +40,37 @@ fn a_flush_while_a_drop_has_only_begun_keeps_its_files() {
     let table = open(&disk).existing_table("t").expect("it was not dropped");
     assert_eq!(table.count().expect("its files are there"), 1);
 }
+
+#[test]
+fn the_start_of_the_log_never_goes_back_to_a_segment_that_is_gone() {
+    let disk = SimFs::new(1);
+    let options = Options {
+        fs: Arc::new(disk.clone()),
+        runtime: RuntimeMode::Inline { seed: 1 },
+        log_segment_bytes: 4096,
+        log_bytes_max: 1 << 20,
+        ..Options::default()
+    };
+    let engine = Engine::open("/db", options).expect("the disk is well");
+    let schema =
+        Schema::builder().key("id", Type::U64).column("text", Type::String).build().expect("a schema");
+    let table = engine.create_table("t", schema).expect("a new table");
+    let core = engine.core();
+    let fill = |from: u64| {
+        for id in from..from + 100 {
+            table.upsert((id, "x".repeat(100))).expect("healthy");
+        }
+        core.log.segments()
+    };
+    let before = fill(0);
+    // Housekeeping and a flush each look up a start; the flush with the later one is faster.
+    let stale = before[before.len() / 2].id;
+    fill(1000);
+    engine.flush().expect("healthy");
+    let start = core.manifest.with_state(|state| state.log_start);
+    assert!(stale < start && core.log.segments().iter().all(|segment| segment.id != stale));
+    start_log_at(core, stale);
+    sync_log_start(core, stale).expect("a start that is gone needs no sync");
+    assert_eq!(core.manifest.with_state(|state| state.log_start), start);
+    assert!(core.health.is_healthy());
+}
