@@ -152,7 +152,7 @@ impl Args {
     /// What rows to generate.
     ///
     /// # Errors
-    /// A sentence, if there are not as many rows of that kind.
+    /// A sentence, if there are not as many rows of that kind, or the engine would not take the options.
     pub(crate) fn spec(&self) -> Result<Spec, String> {
         let end = u64::from(self.num_threads)
             .checked_mul(self.num_rows_per_thread)
@@ -178,6 +178,7 @@ impl Args {
             Some(end) if end <= limit => {}
             _ => return Err(format!("the last row's number would be above {limit}, the most for such keys")),
         }
+        self.options().validate().map_err(|error| format!("--memory: {error}"))?;
         Ok(spec)
     }
 
@@ -186,6 +187,7 @@ impl Args {
         Options {
             memory_bytes: self.memory,
             default_durability: self.durability.durability(),
+            create_if_missing: !self.skip_load,
             ..Options::default()
         }
     }
