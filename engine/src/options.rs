@@ -270,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_memtable_is_never_larger_than_its_addresses_reach() {
-        let large = |bytes| Options { memory_bytes: 64 << 30, memtable_bytes: Some(bytes), ..Default::default() };
+        let large =
+            |bytes| Options { memory_bytes: 64 << 30, memtable_bytes: Some(bytes), ..Default::default() };
         large(4 << 30).validate().expect("the most");
         large((4 << 30) + 1).validate().expect_err("one above");
     }
