@@ -28,7 +28,7 @@ pub fn column(name: impl Into<String>) -> ColumnExpr {
     ColumnExpr { name: name.into() }
 }
 
-/// A column in a predicate; made by [`column`].
+/// A column in a predicate; made by [`column()`].
 #[derive(Clone, Debug)]
 pub struct ColumnExpr {
     name: String,
