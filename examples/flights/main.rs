@@ -29,9 +29,6 @@ use nyala::{Engine, Options};
 
 use input::Source;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Load the flights from New York in 2013 and the weather there, and answer questions about them.
 ///
 /// The files are CSV, plain or compressed with gzip, with a line of column names; "NA" is null. Without files a sample

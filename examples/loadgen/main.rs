@@ -37,9 +37,6 @@ use report::{LoadFigures, Report};
 use verify::Expected;
 use worker::Outcome;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The table's name. A second run finds it again.
 const TABLE: &str = "loadgen";
 
