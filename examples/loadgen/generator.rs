@@ -16,7 +16,7 @@
 mod text;
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use nyala::{Record, Result, RowRef, Schema, Timestamp, Type, Value};
@@ -350,14 +350,17 @@ const fn inverse(factor: u64) -> u64 {
 
 /// What making a row costs by itself, in nanoseconds: what the load would take if the engine took nothing.
 pub(crate) fn nanos_per_row(spec: &Spec) -> f64 {
-    const ROWS: u64 = 20_000;
+    const ROWS_MAX: u64 = 20_000;
+    const TIME_MAX: Duration = Duration::from_millis(20);
     let mut row = RowSource::new(spec);
     let start = Instant::now();
-    for number in 0..ROWS {
+    let mut number = 0;
+    while number < ROWS_MAX && (number % 100 > 0 || start.elapsed() < TIME_MAX) {
         row.fill(number);
         black_box(&row);
+        number += 1;
     }
-    start.elapsed().as_secs_f64() * 1e9 / ROWS as f64
+    start.elapsed().as_secs_f64() * 1e9 / number.max(1) as f64
 }
 
 #[cfg(test)]

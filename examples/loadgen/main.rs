@@ -23,6 +23,7 @@ mod verify;
 mod worker;
 
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -65,27 +66,26 @@ fn run(args: &Args, spec: &Spec) -> Result<bool, Box<dyn Error>> {
     let is_new = !args.dir.exists();
     let opening = Instant::now();
     let mut engine = Engine::open(&args.dir, options.clone())?;
-    let mut report = Report { open_seconds: opening.elapsed().as_secs_f64(), ..Report::default() };
-    report.note_recovery(engine.recovery_report());
+    let seconds = opening.elapsed().as_secs_f64();
+    say(&report::Opening { dir: &args.dir, seconds, report: engine.recovery_report() })?;
     let table = table(args, spec, &engine)?;
 
-    let mut outcome = None;
+    let mut report = Report::default();
+    let mut expected = Expected::unknown(args);
     if !args.skip_load {
-        let (figures, loaded) = load(args, spec, &engine, &table)?;
+        let (figures, outcome) = load(args, spec, &engine, &table)?;
+        say(&figures)?;
+        expected = Expected::loaded(args, &outcome);
         report.load = Some(figures);
-        outcome = Some(loaded);
     }
-    let expected = match &outcome {
-        Some(outcome) => Expected::loaded(args, outcome),
-        None => Expected::unknown(args),
-    };
     if args.run_scan {
-        report.scan = Some(reads::scan(&table, &expected)?);
+        say(report.scan.insert(reads::scan(&table, &expected)?))?;
     }
     if args.run_gets > 0 {
-        report.gets = Some(reads::gets(&table, spec, &expected, args.run_gets)?);
+        say(report.gets.insert(reads::gets(&table, spec, &expected, args.run_gets)?))?;
     }
     report.end = engine.stats();
+    say(&report::Layout(&report.end))?;
     drop(table);
     if args.verify {
         let closing = Instant::now();
@@ -95,17 +95,25 @@ fn run(args: &Args, spec: &Spec) -> Result<bool, Box<dyn Error>> {
         engine = Engine::open(&args.dir, options)?;
         let opened = opening.elapsed();
         let table = engine.open_table(TABLE, &spec.schema()?)?;
-        report.verification = Some(verify::verify(&table, spec, &expected, closed, opened)?);
+        say(report.verification.insert(verify::verify(&table, spec, &expected, closed, opened)?))?;
     }
     if args.run_cleanup {
         clean_up(args, &engine, is_new)?;
     } else {
         engine.close()?;
     }
-    report.peak_memory = process::peak_memory();
-
-    print(args, &report)?;
+    say(&report::PeakMemory(process::peak_memory()))?;
+    if args.json {
+        say(&format_args!("{}\n", report.json()))?;
+    }
     Ok(report.is_good())
+}
+
+/// Prints a part of the report as soon as it is known: what comes later may fail.
+fn say(part: &impl Display) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    write!(out, "{part}")?;
+    out.flush()
 }
 
 /// The table to load into, or to read if nothing is loaded.
@@ -137,6 +145,7 @@ fn load(
     let seconds = outcome.finished.duration_since(start).as_secs_f64();
     let cpu_seconds = (process::cpu_time() - cpu_before).as_secs_f64();
     let mut figures = LoadFigures {
+        kind: report::kind_of_load(args),
         rows: outcome.stored,
         errors: outcome.errors,
         first_errors: outcome.first_errors.clone(),
@@ -168,17 +177,6 @@ fn clean_up(args: &Args, engine: &Engine, is_new: bool) -> Result<(), Box<dyn Er
         std::fs::remove_dir_all(&args.dir)
             .map_err(|error| format!("cannot remove {}: {error}", args.dir.display()))?;
     }
-    Ok(())
-}
-
-/// Prints the report for people, and behind it the line for programs.
-fn print(args: &Args, report: &Report) -> Result<(), Box<dyn Error>> {
-    let mut out = std::io::stdout().lock();
-    write!(out, "{}", report::Text { args, report })?;
-    if args.json {
-        writeln!(out, "{}", report.json())?;
-    }
-    out.flush()?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
-//! What a run took: the report for people and the line for programs.
+//! What a run took: the report for people, part by part as the parts are done, and the line for programs.
 
 use std::fmt;
+use std::path::Path;
 
 use hdrhistogram::Histogram;
 use nyala::{RecoveryReport, Stats};
@@ -9,9 +10,19 @@ use crate::args::Args;
 use crate::reads::{GetFigures, ScanFigures};
 use crate::verify::Verification;
 
+/// What opening the directory took and found.
+#[derive(Debug)]
+pub(crate) struct Opening<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) seconds: f64,
+    pub(crate) report: &'a RecoveryReport,
+}
+
 /// What the load took.
 #[derive(Debug)]
 pub(crate) struct LoadFigures {
+    /// What was loaded, and how.
+    pub(crate) kind: String,
     pub(crate) rows: u64,
     pub(crate) errors: u64,
     pub(crate) first_errors: Vec<String>,
@@ -36,35 +47,15 @@ pub(crate) struct LoadFigures {
 /// All figures of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    pub(crate) open_seconds: f64,
-    pub(crate) recovered: Option<String>,
     pub(crate) load: Option<LoadFigures>,
     pub(crate) scan: Option<ScanFigures>,
     pub(crate) gets: Option<GetFigures>,
-    /// Before the table was closed for verification.
+    /// After the reads.
     pub(crate) end: Stats,
     pub(crate) verification: Option<Verification>,
-    pub(crate) peak_memory: Option<u64>,
 }
 
 impl Report {
-    /// Keeps what the open had to repair, if anything.
-    pub(crate) fn note_recovery(&mut self, report: &RecoveryReport) {
-        if *report == RecoveryReport::default() {
-            return;
-        }
-        let torn = match &report.torn {
-            Some(torn) => {
-                format!(", a torn tail of segment {} at {}: {}", torn.segment, torn.offset, torn.reason)
-            }
-            None => String::new(),
-        };
-        self.recovered = Some(format!(
-            "{} batches in the log, {} rows replayed, {} known already, {} orphans removed{torn}",
-            report.batches, report.replayed_operations, report.skipped_operations, report.orphans_removed,
-        ));
-    }
-
     /// Whether every row was taken and everything that was read is right.
     pub(crate) fn is_good(&self) -> bool {
         self.load.as_ref().is_none_or(|load| load.errors == 0)
@@ -121,207 +112,229 @@ fn write_amplification(stats: &Stats) -> f64 {
     written as f64 / stats.committed_bytes.max(1) as f64
 }
 
-/// A report as people read it.
-pub(crate) struct Text<'a> {
-    pub(crate) args: &'a Args,
-    pub(crate) report: &'a Report,
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Text { args, report } = self;
-        line(f, "directory", format_args!("{}, opened in {:.3} s", args.dir.display(), report.open_seconds))?;
-        if let Some(recovered) = &report.recovered {
-            line(f, "recovered", recovered)?;
-        }
-        if let Some(load) = &report.load {
-            write_load(f, args, load)?;
-        }
-        if let Some(scan) = &report.scan {
-            write_scan(f, scan)?;
-        }
-        if let Some(gets) = &report.gets {
-            write_gets(f, gets)?;
-        }
-        write_shape(f, &report.end)?;
-        if let Some(verification) = &report.verification {
-            write_verification(f, verification)?;
-        }
-        line(f, "memory at most", Bytes(report.peak_memory))
-    }
-}
-
 fn line(f: &mut fmt::Formatter<'_>, name: &str, value: impl fmt::Display) -> fmt::Result {
     writeln!(f, "{name:<16} {value}")
 }
 
-fn write_load(f: &mut fmt::Formatter<'_>, args: &Args, load: &LoadFigures) -> fmt::Result {
+/// "insert of sequential int keys by 2 threads, .."
+pub(crate) fn kind_of_load(args: &Args) -> String {
     let verb = if args.use_upsert { "upsert" } else { "insert" };
     let order = if args.use_random || args.use_random_pk { "random" } else { "sequential" };
-    line(
-        f,
-        "load",
-        format_args!(
-            "{verb} of {order} {} keys by {} threads, {} rows a batch, {}, {} of memory",
-            args.key_shape.name(),
-            args.num_threads,
-            args.batch_rows,
-            args.durability.name(),
-            Bytes(Some(args.memory as u64)),
-        ),
-    )?;
-    line(f, "rows", format_args!("{} stored, {} errors", Grouped(load.rows), Grouped(load.errors)))?;
-    for error in &load.first_errors {
-        line(f, "", error)?;
-    }
-    let rate = if load.seconds > 0.0 { load.rows as f64 / load.seconds } else { 0.0 };
-    let (wall, cpu) = (per_row(load.seconds, load.rows), per_row(load.cpu_seconds, load.rows));
-    line(
-        f,
-        "wall time",
-        format_args!("{:.3} s, {wall:.0} ns a row, {} rows/s", load.seconds, Grouped(rate as u64)),
-    )?;
-    line(
-        f,
-        "CPU time",
-        format_args!(
-            "{:.3} s, {cpu:.0} ns a row, of which the generator takes {:.0}",
-            load.cpu_seconds, load.generator_nanos
-        ),
-    )?;
-    line(f, "batch latency", Latencies(&load.latencies))?;
-    let stats = &load.stats;
-    line(
-        f,
-        "stalls",
-        format_args!(
-            "{:.3} s, {:.3} s the longest; {} batches delayed, {} stopped",
-            stats.stall_time.as_secs_f64(),
-            stats.longest_stall.as_secs_f64(),
-            Grouped(stats.delayed_batches),
-            Grouped(stats.stopped_batches),
-        ),
-    )?;
-    match load.flush_seconds {
-        Some(seconds) => line(f, "flush at the end", format_args!("{seconds:.3} s"))?,
-        None => line(f, "flush at the end", "none, the load failed")?,
-    }
-    let written = &load.flushed;
-    line(
-        f,
-        "written",
-        format_args!(
-            "{:.2} times the {} of keys and rows: {} by {} flushes, {} by {} compactions, the rest to the log",
-            write_amplification(written),
-            Bytes(Some(written.committed_bytes)),
-            Bytes(Some(written.flushed_bytes)),
-            Grouped(written.flushes),
-            Bytes(Some(written.compaction_bytes_out)),
-            Grouped(written.compactions),
-        ),
-    )?;
-    line(
-        f,
-        "on disk",
-        format_args!(
-            "{}: {} of rows, {} of index, {} of log",
-            Bytes(Some(disk_bytes(written))),
-            Bytes(Some(written.row_bytes)),
-            Bytes(Some(written.index_bytes)),
-            Bytes(Some(written.log_bytes)),
-        ),
-    )?;
-    line(f, "memory then", Bytes(load.memory))
+    format!(
+        "{verb} of {order} {} keys by {} threads, {} rows a batch, {}, {} of memory",
+        args.key_shape.name(),
+        args.num_threads,
+        args.batch_rows,
+        args.durability.name(),
+        Bytes(Some(args.memory as u64)),
+    )
 }
 
-fn write_scan(f: &mut fmt::Formatter<'_>, scan: &ScanFigures) -> fmt::Result {
-    line(
-        f,
-        "full scan",
-        format_args!(
-            "{} rows in {:.3} s, {:.0} ns a row; counted at {:.0} ns a row; memory {}",
-            Grouped(scan.rows),
-            scan.seconds,
-            per_row(scan.seconds, scan.rows),
-            per_row(scan.count_seconds, scan.rows),
-            Bytes(scan.memory),
-        ),
-    )?;
-    match scan.rows_expected {
-        Some(expected) => line(f, "", format_args!("WRONG: there should be {} rows", Grouped(expected))),
-        None => Ok(()),
-    }
-}
-
-fn write_gets(f: &mut fmt::Formatter<'_>, gets: &GetFigures) -> fmt::Result {
-    let reads = gets.found + gets.absent + gets.wrong;
-    line(
-        f,
-        "point reads",
-        format_args!(
-            "{} in {:.3} s, {:.0} ns each; {} found, {} absent; memory {}",
-            Grouped(reads),
-            gets.seconds,
-            per_row(gets.seconds, reads),
-            Grouped(gets.found),
-            Grouped(gets.absent),
-            Bytes(gets.memory),
-        ),
-    )?;
-    if gets.wrong > 0 {
-        line(f, "", format_args!("WRONG: {} are missing or differ", Grouped(gets.wrong)))?;
-    }
-    line(f, "", Latencies(&gets.latencies))
-}
-
-fn write_shape(f: &mut fmt::Formatter<'_>, stats: &Stats) -> fmt::Result {
-    for table in &stats.tables {
+impl fmt::Display for Opening<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "directory", format_args!("{}, opened in {:.3} s", self.dir.display(), self.seconds))?;
+        let report = self.report;
+        if *report == RecoveryReport::default() {
+            return Ok(());
+        }
         line(
             f,
-            "table",
+            "recovered",
             format_args!(
-                "{} index runs in {} files, {} rowsets; {} index entries, {} rows stored, {} of them live",
-                table.index_runs,
-                table.index_files,
-                table.rowsets,
-                Grouped(table.index_entries),
-                Grouped(table.stored_rows),
-                Grouped(table.live_rows),
+                "{} rows from {} batches in the log, {} were on disk already; {} orphans removed",
+                Grouped(report.replayed_operations),
+                Grouped(report.batches),
+                Grouped(report.skipped_operations),
+                report.orphans_removed,
             ),
         )?;
+        match &report.torn {
+            None => Ok(()),
+            Some(torn) => {
+                let (segment, offset, reason) = (torn.segment, torn.offset, &torn.reason);
+                line(f, "", format_args!("the log ended at {offset} of segment {segment}: {reason}"))
+            }
+        }
     }
-    let reads = stats.cache_hits + stats.cache_misses;
-    if reads > 0 {
-        let share = stats.cache_hits as f64 * 100.0 / reads as f64;
-        line(f, "block cache", format_args!("{}, {share:.1} % hits", Bytes(Some(stats.cache_bytes))))?;
-    }
-    Ok(())
 }
 
-fn write_verification(f: &mut fmt::Formatter<'_>, found: &Verification) -> fmt::Result {
-    line(
-        f,
-        "opened again",
-        format_args!("closed in {:.3} s, opened in {:.3} s", found.close_seconds, found.open_seconds),
-    )?;
-    let others = match found.others {
-        0 => String::new(),
-        others => format!(", {} of other runs not compared", Grouped(others)),
-    };
-    let rows = found.right + found.wrong + found.others;
-    line(
-        f,
-        "verified",
-        format_args!(
-            "{} rows right, {} wrong{others}; {:.3} s, {:.0} ns a row; memory {}",
-            Grouped(found.right),
-            Grouped(found.wrong),
-            found.seconds,
-            per_row(found.seconds, rows),
-            Bytes(found.memory),
-        ),
-    )?;
-    found.first_wrong.iter().try_for_each(|wrong| line(f, "", wrong))
+impl fmt::Display for LoadFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let load = self;
+        line(f, "load", &load.kind)?;
+        line(f, "rows", format_args!("{} stored, {} errors", Grouped(load.rows), Grouped(load.errors)))?;
+        for error in &load.first_errors {
+            line(f, "", error)?;
+        }
+        let rate = if load.seconds > 0.0 { load.rows as f64 / load.seconds } else { 0.0 };
+        let (wall, cpu) = (per_row(load.seconds, load.rows), per_row(load.cpu_seconds, load.rows));
+        line(
+            f,
+            "wall time",
+            format_args!("{:.3} s, {wall:.0} ns a row, {} rows/s", load.seconds, Grouped(rate as u64)),
+        )?;
+        line(
+            f,
+            "CPU time",
+            format_args!(
+                "{:.3} s, {cpu:.0} ns a row, of which the generator takes {:.0}",
+                load.cpu_seconds, load.generator_nanos
+            ),
+        )?;
+        line(f, "batch latency", Latencies(&load.latencies))?;
+        let stats = &load.stats;
+        line(
+            f,
+            "stalls",
+            format_args!(
+                "{:.3} s, {:.3} s the longest; {} batches delayed, {} stopped",
+                stats.stall_time.as_secs_f64(),
+                stats.longest_stall.as_secs_f64(),
+                Grouped(stats.delayed_batches),
+                Grouped(stats.stopped_batches),
+            ),
+        )?;
+        match load.flush_seconds {
+            Some(seconds) => line(f, "flush at the end", format_args!("{seconds:.3} s"))?,
+            None => line(f, "flush at the end", "none, the load failed")?,
+        }
+        let written = &load.flushed;
+        line(
+            f,
+            "written",
+            format_args!(
+                "{:.2} times the {} of keys and rows: {} by {} flushes, {} by {} compactions, the rest to the log",
+                write_amplification(written),
+                Bytes(Some(written.committed_bytes)),
+                Bytes(Some(written.flushed_bytes)),
+                Grouped(written.flushes),
+                Bytes(Some(written.compaction_bytes_out)),
+                Grouped(written.compactions),
+            ),
+        )?;
+        line(
+            f,
+            "on disk",
+            format_args!(
+                "{}: {} of rows, {} of index, {} of log",
+                Bytes(Some(disk_bytes(written))),
+                Bytes(Some(written.row_bytes)),
+                Bytes(Some(written.index_bytes)),
+                Bytes(Some(written.log_bytes)),
+            ),
+        )?;
+        line(f, "memory then", Bytes(load.memory))
+    }
+}
+impl fmt::Display for ScanFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scan = self;
+        line(
+            f,
+            "full scan",
+            format_args!(
+                "{} rows in {:.3} s, {:.0} ns a row; counted at {:.0} ns a row; memory {}",
+                Grouped(scan.rows),
+                scan.seconds,
+                per_row(scan.seconds, scan.rows),
+                per_row(scan.count_seconds, scan.rows),
+                Bytes(scan.memory),
+            ),
+        )?;
+        match scan.rows_expected {
+            Some(expected) => line(f, "", format_args!("WRONG: there should be {} rows", Grouped(expected))),
+            None => Ok(()),
+        }
+    }
+}
+impl fmt::Display for GetFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gets = self;
+        let reads = gets.found + gets.absent + gets.wrong;
+        line(
+            f,
+            "point reads",
+            format_args!(
+                "{} in {:.3} s, {:.0} ns each; {} found, {} absent; memory {}",
+                Grouped(reads),
+                gets.seconds,
+                per_row(gets.seconds, reads),
+                Grouped(gets.found),
+                Grouped(gets.absent),
+                Bytes(gets.memory),
+            ),
+        )?;
+        if gets.wrong > 0 {
+            line(f, "", format_args!("WRONG: {} are missing or differ", Grouped(gets.wrong)))?;
+        }
+        line(f, "", Latencies(&gets.latencies))
+    }
+}
+/// How the tables lie on disk, and what the cache did.
+pub(crate) struct Layout<'a>(pub(crate) &'a Stats);
+
+impl fmt::Display for Layout<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.0;
+        for table in &stats.tables {
+            line(
+                f,
+                "table",
+                format_args!(
+                    "{} index runs in {} files, {} rowsets; {} index entries, {} rows stored, {} of them live",
+                    table.index_runs,
+                    table.index_files,
+                    table.rowsets,
+                    Grouped(table.index_entries),
+                    Grouped(table.stored_rows),
+                    Grouped(table.live_rows),
+                ),
+            )?;
+        }
+        let reads = stats.cache_hits + stats.cache_misses;
+        if reads > 0 {
+            let share = stats.cache_hits as f64 * 100.0 / reads as f64;
+            line(f, "block cache", format_args!("{}, {share:.1} % hits", Bytes(Some(stats.cache_bytes))))?;
+        }
+        Ok(())
+    }
+}
+impl fmt::Display for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self;
+        line(
+            f,
+            "opened again",
+            format_args!("closed in {:.3} s, opened in {:.3} s", found.close_seconds, found.open_seconds),
+        )?;
+        let others = match found.others {
+            0 => String::new(),
+            others => format!(", {} of other runs not compared", Grouped(others)),
+        };
+        let rows = found.right + found.wrong + found.others;
+        line(
+            f,
+            "verified",
+            format_args!(
+                "{} rows right, {} wrong{others}; {:.3} s, {:.0} ns a row; memory {}",
+                Grouped(found.right),
+                Grouped(found.wrong),
+                found.seconds,
+                per_row(found.seconds, rows),
+                Bytes(found.memory),
+            ),
+        )?;
+        found.first_wrong.iter().try_for_each(|wrong| line(f, "", wrong))
+    }
+}
+
+/// The most memory that was used.
+pub(crate) struct PeakMemory(pub(crate) Option<u64>);
+
+impl fmt::Display for PeakMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "memory at most", Bytes(self.0))
+    }
 }
 
 /// The percentiles of a histogram of nanoseconds.

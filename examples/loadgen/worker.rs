@@ -17,6 +17,9 @@ use nyala::{Engine, Error, ErrorKind, Table, WriteBatch};
 use crate::args::Args;
 use crate::generator::{RowSource, Spec};
 
+/// A batch of so many bytes is committed, even if it has fewer rows than asked for: the engine takes only so much.
+const BATCH_BYTES_ENOUGH: usize = 16 << 20;
+
 /// What became of a thread's rows, or of all threads' rows.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -139,10 +142,10 @@ impl<'a> Worker<'a> {
     fn load(&mut self, rows: Range<u64>) -> Outcome {
         let mut next = rows.start;
         while next < rows.end && self.outcome.fatal.is_none() {
-            let batch = next..(next + u64::from(self.args.batch_rows)).min(rows.end);
-            self.load_batch(batch.clone());
-            self.done.fetch_add(batch.end - batch.start, Ordering::Relaxed);
+            let batch = next..self.fill_batch(next..rows.end);
             next = batch.end;
+            self.done.fetch_add(batch.end - batch.start, Ordering::Relaxed);
+            self.commit(batch);
         }
         if next < rows.end {
             self.outcome.note_missing(next..rows.end);
@@ -151,16 +154,37 @@ impl<'a> Worker<'a> {
         std::mem::replace(&mut self.outcome, Outcome::new())
     }
 
-    fn load_batch(&mut self, rows: Range<u64>) {
-        for number in rows.clone() {
+    /// Puts the first rows into the batch, as many as it takes. Returns the number of the first that is not in it.
+    ///
+    /// A row that no batch takes is refused when it would be the first of its batch, so a batch has all rows up to its
+    /// end.
+    fn fill_batch(&mut self, rows: Range<u64>) -> u64 {
+        let end = rows.end.min(rows.start + u64::from(self.args.batch_rows));
+        for number in rows.start..end {
+            if self.batch.bytes() >= BATCH_BYTES_ENOUGH {
+                return number;
+            }
             self.row.fill(number);
             let added = match self.args.use_upsert {
                 true => self.batch.upsert(self.table, &self.row),
                 false => self.batch.insert(self.table, &self.row),
             };
-            if let Err(error) = added {
-                self.refuse(number..number + 1, &error);
+            match added {
+                Ok(()) => {}
+                Err(_) if number > rows.start => return number,
+                Err(error) => {
+                    self.refuse(number..number + 1, &error);
+                    return number + 1;
+                }
             }
+        }
+        end
+    }
+
+    /// Commits the batch, which has these rows, unless it is empty since its only row was refused.
+    fn commit(&mut self, rows: Range<u64>) {
+        if self.batch.is_empty() {
+            return;
         }
         let in_batch = self.batch.len() as u64;
         let start = Instant::now();
