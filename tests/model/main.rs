@@ -16,6 +16,7 @@
     reason = "a test may look at the disk behind the engine's back"
 )]
 
+mod cases;
 mod concurrent;
 mod oracle;
 mod power;

@@ -31,9 +31,12 @@ impl World {
         let found = reads::read_all(&engine).expect("what was opened can be read");
         let at_risk = self.history.at_risk();
         let undecided = self.undecided.take();
-        if let Err(why) = self.history.recover(&found, undecided) {
-            panic!("after {policy:?} with {at_risk} commits at risk: {why}");
-        }
+        let survived = match self.history.recover(&found, undecided) {
+            Ok(survived) => survived,
+            Err(why) => panic!("after {policy:?} with {at_risk} commits at risk: {why}"),
+        };
+        self.tally.power_cuts += 1;
+        self.tally.power_cuts_with_loss += usize::from(survived < at_risk);
         let report = engine.check().expect("what was opened can be checked");
         assert!(report.is_clean(), "check after {policy:?}: {:#?}", report.problems);
         self.take(engine);
@@ -62,6 +65,7 @@ impl World {
             let opened = self.open();
             let disk = self.disk.as_ref().expect("the simulated disk");
             if let Err(error) = &opened {
+                self.tally.failed_recoveries += 1;
                 assert!(disk.is_halted(), "opening after a power cut: {error}");
             }
             let policy = PowerCut::random(self.random.next());

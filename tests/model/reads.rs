@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nyala::{Engine, Error, Snapshot, Table, Value};
+use nyala::{Engine, Error, ErrorKind, Snapshot, Table, Value};
 
 use crate::oracle::{State, TableState};
 use crate::scans::Ask;
@@ -69,21 +69,40 @@ fn check_row(key: &Key, expected: Option<&Arc<Row>>, found: Option<&nyala::Row>)
     }
 }
 
+/// A scan that outlives its engine gives the rows that it has, and then says that the engine is closed.
+pub(crate) fn finish_scan_after_close(mut scan: OpenScan) {
+    loop {
+        match scan.rows.next() {
+            None => break assert_eq!(scan.answer.rows.len(), scan.next, "rows of {:?}", scan.ask),
+            Some(Ok(row)) => {
+                scan.answer.check(scan.next, &row.to_values().expect("whole bytes"), &scan.ask);
+                scan.next += 1;
+            }
+            Some(Err(error)) => break assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
+        }
+    }
+}
+
 impl World {
     /// A moment to read at: now, or one of the snapshots.
     fn moment(&mut self) -> (Option<Snapshot>, State) {
-        if !self.snapshots.is_empty() && self.random.one_in(3) {
-            let (snapshot, state) = self.random.pick(&self.snapshots);
-            return (Some(snapshot.clone()), state.clone());
+        let now = self.history.now();
+        if self.snapshots.is_empty() || !self.random.one_in(3) {
+            return (None, now.clone());
         }
-        (None, self.history.now().clone())
+        let (snapshot, state) = self.random.pick(&self.snapshots);
+        let mut state = state.clone();
+        // A table that was made later is empty for the snapshot.
+        for (name, table) in &now.tables {
+            let empty = || TableState { shape: table.shape, rows: Arc::default() };
+            state.tables.entry(name.clone()).or_insert_with(empty);
+        }
+        (Some(snapshot.clone()), state)
     }
 
     pub(crate) fn read_points(&mut self) -> Step {
         let (snapshot, state) = self.moment();
-        let Some(name) = self.table_name().filter(|name| state.tables.contains_key(name)) else {
-            return Ok(());
-        };
+        let Some(name) = self.table_name() else { return Ok(()) };
         let (table, state) = (self.tables[&name].clone(), &state.tables[&name]);
         match self.random.below(4) {
             0 => {
@@ -126,9 +145,7 @@ impl World {
 
     pub(crate) fn read_scan(&mut self) -> Step {
         let (snapshot, state) = self.moment();
-        let Some(name) = self.table_name().filter(|name| state.tables.contains_key(name)) else {
-            return Ok(());
-        };
+        let Some(name) = self.table_name() else { return Ok(()) };
         let (table, state) = (self.tables[&name].clone(), &state.tables[&name]);
         let ask = Ask::random(state.shape, &mut self.random);
         match self.random.below(6) {

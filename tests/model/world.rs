@@ -29,6 +29,19 @@ pub(crate) struct OpenScan {
     pub(crate) next: usize,
 }
 
+/// What a run has met, so that it can be seen that it meets everything.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) commits: usize,
+    reopens: usize,
+    pub(crate) power_cuts: usize,
+    /// Those that took commits that were not synced.
+    pub(crate) power_cuts_with_loss: usize,
+    pub(crate) failed_recoveries: usize,
+    flushes: u64,
+    compactions: u64,
+}
+
 pub(crate) struct World {
     pub(crate) random: Random,
     options: Options,
@@ -47,6 +60,7 @@ pub(crate) struct World {
     pub(crate) snapshots: Vec<(Snapshot, State)>,
     pub(crate) scans: Vec<OpenScan>,
     pub(crate) next_number: i64,
+    pub(crate) tally: Tally,
     replay: Replay,
 }
 
@@ -64,6 +78,7 @@ pub(crate) fn run(setting: &Setting) {
         world.power_cut();
         world.finish().expect("the new disk is not halted");
     }
+    println!("{}: {:?}", setting.name, world.tally);
 }
 
 impl World {
@@ -90,6 +105,7 @@ impl World {
             snapshots: Vec::new(),
             scans: Vec::new(),
             next_number: 0,
+            tally: Tally::default(),
             replay: Replay::new(setting.name, seed),
         };
         let engine = world.open().expect("an empty directory");
@@ -227,6 +243,7 @@ impl World {
     ) -> Result<T, Halted> {
         match self.done(what, result) {
             Ok(value) => {
+                self.tally.commits += 1;
                 self.history.commit(event);
                 Ok(value)
             }
@@ -253,6 +270,7 @@ impl World {
     }
 
     fn reopen(&mut self) -> Step {
+        self.tally.reopens += 1;
         match self.random.below(3) {
             0 => self.close_and_open(),
             1 => {
@@ -267,10 +285,14 @@ impl World {
 
     fn close_and_open(&mut self) -> Step {
         let tables: Vec<Table> = self.tables.values().cloned().collect();
+        let scans = std::mem::take(&mut self.scans);
         let engine = self.let_go().expect("an engine is open between steps");
         let result = engine.close();
         self.done("close", result)?;
         self.history.all_durable();
+        for scan in scans {
+            reads::finish_scan_after_close(scan);
+        }
         for table in tables {
             assert_eq!(table.count().expect_err("closed").kind(), ErrorKind::Closed);
         }
@@ -294,6 +316,11 @@ impl World {
 
     /// Takes the engine out, with everything that holds it. There is none if its opening has just failed.
     pub(crate) fn let_go(&mut self) -> Option<Engine> {
+        if let Some(engine) = &self.engine {
+            let stats = engine.stats();
+            self.tally.flushes += stats.flushes;
+            self.tally.compactions += stats.compactions;
+        }
         self.tables.clear();
         self.dropped.clear();
         self.snapshots.clear();
