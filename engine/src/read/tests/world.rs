@@ -254,15 +254,6 @@ impl World {
         }))
     }
 
-    /// What the model says is there at a version: keys and values, in key order.
-    pub(crate) fn expected(&self, at: Version) -> Vec<(&[u8], &Values)> {
-        let visible = self.model.iter().filter_map(|(key, versions)| {
-            let (_, values) = versions.iter().rev().find(|(version, _)| *version <= at)?;
-            Some((key.as_slice(), values.as_ref()?))
-        });
-        visible.collect()
-    }
-
     /// A point read, printed.
     pub(crate) fn get(&self, key: &[u8], at: Version) -> Result<Option<Values>> {
         let projection = crate::row::Projection::all(&self.schema);
