@@ -293,8 +293,8 @@ pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Err
         }
         claim_whole(tablet).map(|job| Ok(Some(job)))
     })?;
-    match job {
-        Some(job) => run(core, &job),
-        None => Ok(()),
-    }
+    let Some(job) = job else { return Ok(()) };
+    let _caller = core.callers.read();
+    core.health.check_writable()?;
+    run(core, &job)
 }

@@ -4,8 +4,8 @@
 //! handles hold; when the last one goes, the engine closes. Workers and iterators hold the [`Core`] alone, so they
 //! keep nothing open.
 //!
-//! Lock order, over all parts: manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view cell.
-//! The leaves (queue, tickets, registry, catalog, health, obsolete list, signals) are never held while another lock
+//! Lock order, over all parts: callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
+//! cell. The leaves (queue, tickets, registry, catalog, health, obsolete list, signals) are never held while another lock
 //! is taken. Nothing that a reader needs is held across disk work; of what a writer needs, the stage is held across
 //! the append to the log.
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use codec::Version;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use vfs::Lock;
 
 use crate::background::{self, Activity};
@@ -65,6 +65,9 @@ pub(crate) struct Core {
     pub(crate) buffers: BufferPool,
     /// Set while a caller's thread does inline work, which must not nest.
     pub(crate) is_inline_busy: AtomicBool,
+    /// Shared by callers' threads that write files or edits themselves, from a check of the health on. Closing takes it
+    /// alone before it lets go of the directory: nobody writes there afterwards.
+    pub(crate) callers: RwLock<()>,
     /// Held until the engine is closed.
     pub(crate) lock: Mutex<Option<Box<dyn Lock>>>,
 }

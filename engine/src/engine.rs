@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use codec::{TableId, TabletId, Version};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::background::{self, Activity};
 use crate::batch::{BufferPool, WriteBatch};
@@ -110,6 +110,7 @@ impl Engine {
             activity: Activity::default(),
             buffers: BufferPool::default(),
             is_inline_busy: AtomicBool::new(false),
+            callers: RwLock::default(),
             lock: Mutex::new(Some(lock)),
         });
         core.note_runs();
@@ -138,6 +139,7 @@ impl Engine {
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
         check_name(name)?;
         let core = self.core();
+        let _caller = core.callers.read();
         core.health.check_writable()?;
         // What survives a loss of power is a prefix of the commits over all tables: the table must not be there
         // without what was visible before it.
@@ -234,6 +236,7 @@ impl Engine {
     /// `NoSuchTable`, `NoSpace`, `Io`, `Closed`.
     pub fn drop_table(&self, name: &str) -> Result<(), Error> {
         let core = self.core();
+        let _caller = core.callers.read();
         core.health.check_writable()?;
         let table = self.existing_table(name)?.core_of(&self.handle)?.clone();
         {
@@ -357,13 +360,14 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     if lock.is_none() {
         return Ok(());
     }
-    let was_healthy = core.health.is_healthy();
+    let refused = core.health.check_writable().err();
     core.health.close();
     core.workers.stop();
     core.signals.flush.set();
     core.signals.compaction.set();
     core.signals.housekeeping.set();
     core.workers.join();
+    let callers = core.callers.write();
     // A leader that was in the stage is through; whoever comes later is refused.
     let stage = core.commit.stage();
     let tablets: Vec<_> = core.catalog.all().iter().map(|table| Arc::clone(&table.tablet)).collect();
@@ -371,22 +375,25 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
         tablet.seal();
     }
     drop(stage);
-    let mut result = Ok(());
-    if was_healthy {
-        result = flush::flush_rest(core);
-        let end = core.log.end();
-        if result.is_ok() {
-            result = core
-                .log
-                .sync(end)
-                .and_then(|()| core.log.attest())
-                .and_then(|()| core.log.sync(core.log.end()))
-                .map_err(Error::from);
-        }
-        core.files.delete_obsolete(&core.cache);
-    }
+    let result = match refused {
+        None => write_rest(core),
+        Some(cause) if tablets.iter().any(|tablet| tablet.last_unflushed().is_some()) => Err(cause),
+        Some(_) => Ok(()),
+    };
+    drop(callers);
     *lock = None;
     result
+}
+
+/// Flushes what is left, and leaves a log that says that it is whole.
+fn write_rest(core: &Core) -> Result<(), Error> {
+    let flushed = flush::flush_rest(core).and_then(|()| {
+        core.log.sync(core.log.end())?;
+        core.log.attest()?;
+        Ok(core.log.sync(core.log.end())?)
+    });
+    core.files.delete_obsolete(&core.cache);
+    flushed
 }
 
 impl Core {

@@ -279,11 +279,13 @@ impl Table {
 
 fn pin(core: &Core, table: &TableCore, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
     core.health.check_open()?;
+    let point = match snapshot {
+        None => core.read_point(&table.tablet),
+        Some(snapshot) => core.read_point_at(&table.tablet, snapshot)?,
+    };
+    // Last: the view of a dropped table is empty, and must not be taken for that of a table without rows.
     table.tablet.check_not_dropped()?;
-    match snapshot {
-        None => Ok(core.read_point(&table.tablet)),
-        Some(snapshot) => core.read_point_at(&table.tablet, snapshot),
-    }
+    Ok(point)
 }
 
 /// What scans hold: they keep neither the engine nor the table open.

@@ -1,1 +1,17 @@
-//! Being written.
+//! What the engine does, seen through its public API, with bad input, damaged files, full disks, and many threads.
+//!
+//! The numbers `cases.md n` in the tests are those of faults that other engines shipped.
+//!
+//! Environment: `NYALA_LONG=1` makes the tests with many threads go on for longer.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests damage files behind the engine's back"
+)]
+
+mod bad_input;
+mod gate;
+mod keys;
+mod races;
+mod scans;
+mod support;

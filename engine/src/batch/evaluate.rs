@@ -45,6 +45,10 @@ pub(crate) fn evaluate(core: &Core, buffer: &Buffer) -> Result<Resolved, Error> 
         links: Vec::with_capacity(buffer.operations as usize),
         row: Vec::new(),
     };
+    // After the pins: the view of a dropped table is empty, and must not be taken for that of a table without rows.
+    for table in &buffer.targets {
+        table.tablet.check_not_dropped()?;
+    }
     let mut checks = buffer.checks.iter().copied().peekable();
     for (position, op) in (0u32..).zip(Ops::new(&buffer.body)) {
         let op = op.expect("a batch's bytes are written by the batch");
