@@ -4,6 +4,7 @@
 //! so that only the rows that are really there already are lost, and counted. After any other error the thread gives
 //! up: what stops one batch for such a reason stops the next as well.
 
+use std::fmt;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use nyala::{Engine, Error, ErrorKind, Table, WriteBatch};
 
 use crate::args::Args;
@@ -108,9 +109,15 @@ pub(crate) fn run(args: &Args, spec: &Spec, engine: &Engine, table: &Table) -> O
 /// Draws the progress until all is finished.
 fn show_progress(rows: u64, done: &AtomicU64, is_finished: impl Fn() -> bool) {
     let style = ProgressStyle::with_template(
-        "{elapsed:>5} {wide_bar} {human_pos} of {human_len} rows, {per_sec}, {eta} to go",
+        "{elapsed:>5} {wide_bar} {human_pos} of {human_len} rows, {rate} rows/s, {eta} to go",
     );
-    let bar = ProgressBar::new(rows).with_style(style.expect("a valid template"));
+    let bar = ProgressBar::new(rows).with_style(style.expect("a valid template").with_key(
+        "rate",
+        |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // Writing into the bar's line cannot fail.
+            let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+        },
+    ));
     while !is_finished() {
         thread::sleep(Duration::from_millis(50));
         bar.set_position(done.load(Ordering::Relaxed));
