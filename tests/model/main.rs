@@ -32,6 +32,11 @@ mod writes;
 use world::run;
 
 #[test]
+fn inline_each_batch() {
+    run(&settings::inline_each_batch());
+}
+
+#[test]
 fn inline_tiny() {
     run(&settings::inline_tiny());
 }

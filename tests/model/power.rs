@@ -40,6 +40,7 @@ impl World {
         let report = engine.check().expect("what was opened can be checked");
         assert!(report.is_clean(), "check after {policy:?}: {:#?}", report.problems);
         self.take(engine);
+        self.check_files();
     }
 
     /// Lets recoveries fail half-way, each time with another power cut. None may change what is found in the end.

@@ -22,11 +22,12 @@ pub(crate) struct Setting {
     pub(crate) options: Options,
 }
 
-/// Thresholds of some hundred bytes: a memtable for every few writes, several blocks and files a flush.
+/// Thresholds of some hundred bytes: a memtable takes a few kilobytes of rows, since its first chunks do, and a flush
+/// makes several blocks and files.
 fn tiny() -> Options {
     Options {
         memory_bytes: 256 << 10,
-        memtable_bytes: Some(1 << 10),
+        memtable_bytes: Some(8 << 10),
         log_bytes_max: 32 << 10,
         log_segment_bytes: 4 << 10,
         index_block_bytes: 128,
@@ -38,10 +39,15 @@ fn tiny() -> Options {
     }
 }
 
+/// A memtable is sealed after every batch.
+fn each_batch() -> Options {
+    Options { memtable_bytes: Some(1 << 10), ..tiny() }
+}
+
 /// A few times larger: several memtables' worth of rows a file.
 fn small() -> Options {
     Options {
-        memtable_bytes: Some(4 << 10),
+        memtable_bytes: Some(24 << 10),
         log_bytes_max: 128 << 10,
         log_segment_bytes: 16 << 10,
         index_block_bytes: 256,
@@ -69,6 +75,10 @@ fn roomy() -> Options {
 
 fn inline(options: Options) -> Options {
     Options { runtime: RuntimeMode::Inline { seed: 0 }, ..options }
+}
+
+pub(crate) fn inline_each_batch() -> Setting {
+    Setting { name: "inline_each_batch", place: Place::Simulated, steps: 2000, options: inline(each_batch()) }
 }
 
 pub(crate) fn inline_tiny() -> Setting {

@@ -298,7 +298,10 @@ impl World {
         }
         assert_eq!(engine.sync().expect_err("closed").kind(), ErrorKind::Closed);
         engine.close().expect("closing twice is fine");
-        self.open_again()
+        self.open_again()?;
+        let report = self.engine().recovery_report();
+        assert_eq!(report.replayed_operations, 0, "a clean close leaves nothing to replay: {report:?}");
+        Ok(())
     }
 
     /// The process dies: what it gave to the operating system is there, nothing else is.
@@ -311,7 +314,10 @@ impl World {
         let engine = self.let_go();
         self.disk = Some(fork);
         drop(engine);
-        self.open_again()
+        self.open_again()?;
+        let report = self.engine().recovery_report();
+        assert!(report.torn.is_none(), "no write was interrupted: {report:?}");
+        Ok(())
     }
 
     /// Takes the engine out, with everything that holds it. There is none if its opening has just failed.
@@ -340,7 +346,24 @@ impl World {
         let found = self.done("read everything", found)?;
         let expected = self.history.now();
         assert!(found == *expected, "the tables differ after a reopen:\n{}", expected.difference(&found));
+        // Whatever an open found it has written anew and synced.
+        self.history.all_durable();
+        self.check_files();
         Ok(())
+    }
+
+    /// After an open there is no file that nobody needs. (With threads there may be again at once.)
+    pub(crate) fn check_files(&self) {
+        let (Some(disk), RuntimeMode::Inline { .. }) = (&self.disk, self.options.runtime) else { return };
+        let paths = disk.paths();
+        let count = |extension: &str| {
+            paths.iter().filter(|path| path.extension().is_some_and(|found| found == extension)).count()
+                as u64
+        };
+        let tables = self.engine().stats().tables;
+        let index_files: u64 = tables.iter().map(|table| table.index_files).sum();
+        let rowsets: u64 = tables.iter().map(|table| table.rowsets).sum();
+        assert_eq!((index_files, rowsets, 1), (count("idx"), count("row"), count("manifest")), "{paths:?}");
     }
 
     /// Opens what is on the disk now.
