@@ -94,12 +94,11 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId])
 }
 
 /// Whether a manifest that no `CURRENT` names speaks of a table: then the directory held data once.
+///
+/// # Errors
+/// `Corruption` if it cannot be read, perhaps because it was never finished.
 pub(crate) fn names_a_table(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<bool, Error> {
-    let options = log_options(fs, dir);
-    let Ok(scan) = wal::scan(&options, id, &[id]) else {
-        // Torn while it was made: nothing was promised by it.
-        return Ok(false);
-    };
+    let scan = wal::scan(&log_options(fs, dir), id, &[id])?;
     let mut replay = scan.replay();
     while let Some(record) = replay.next()? {
         let edit = Edit::decode(record.body)?;

@@ -253,11 +253,11 @@ mod tests {
     use std::sync::Arc;
 
     use encoded_key::Type;
-    use vfs::SimFs;
     use vfs::sim::PowerCut;
+    use vfs::{Fs, SimFs};
 
     use crate::options::{Durability, Options, RuntimeMode};
-    use crate::{Engine, Schema};
+    use crate::{Engine, ErrorKind, Schema};
 
     #[test]
     fn a_new_database_survives_with_the_directories_above_it() {
@@ -277,5 +277,42 @@ mod tests {
         let engine = open(&disk.power_cut(&PowerCut::lose_all()));
         let table = engine.open_table("t", &schema).expect("it was made for good");
         assert!(table.exists((7,)).expect("a good disk"));
+    }
+
+    /// Without `CURRENT`, damage is no reason to believe that there was nothing.
+    #[test]
+    fn without_current_a_damaged_file_is_never_taken_for_an_unfinished_one() {
+        let disk = SimFs::new(1);
+        let open = |disk: &SimFs| {
+            let fs = Arc::new(disk.clone());
+            Engine::open(
+                "/db",
+                Options { fs, runtime: RuntimeMode::Inline { seed: 1 }, ..Options::default() },
+            )
+        };
+        let engine = open(&disk).expect("a good directory");
+        let schema = Schema::builder().key("id", Type::U64).build().expect("legal");
+        let table = engine.create_table("t", schema).expect("a new name");
+        table.upsert((7,)).expect("a good disk");
+        let of_kind = |disk: &SimFs, kind: &str| -> Vec<_> {
+            disk.paths()
+                .into_iter()
+                .filter(|path| path.extension().is_some_and(|found| found == kind))
+                .collect()
+        };
+        for (damaged, gone) in [("manifest", "wal"), ("wal", "manifest")] {
+            let disk = disk.power_cut(&PowerCut::keep_all());
+            disk.remove("/db/CURRENT".as_ref()).expect("it is there");
+            for path in of_kind(&disk, gone) {
+                disk.remove(&path).expect("it is there");
+            }
+            for path in of_kind(&disk, damaged) {
+                disk.damage(&path, |bytes| bytes[20] ^= 1).expect("it is there");
+            }
+            let before = of_kind(&disk, damaged);
+            let error = open(&disk).expect_err("there was a table with a row");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert_eq!(of_kind(&disk, damaged), before, "nothing is touched");
+        }
     }
 }

@@ -71,8 +71,10 @@ pub(crate) fn check_creatable(options: &Options, dir: &Path, listing: &Listing) 
     for &(id, kind) in &listing.numbered {
         let holds_data = match kind {
             FileKind::Index | FileKind::Rows => true,
-            FileKind::Manifest => manifest::names_a_table(&options.fs, dir, id)?,
-            FileKind::Log => log_holds_records(options, dir, id)?,
+            FileKind::Manifest => {
+                unless_unfinished(options, dir, id, kind, manifest::names_a_table(&options.fs, dir, id))?
+            }
+            FileKind::Log => unless_unfinished(options, dir, id, kind, log_holds_records(options, dir, id))?,
         };
         if holds_data {
             return missing(format!("{id}.{}", kind.extension()));
@@ -87,20 +89,31 @@ pub(crate) fn check_creatable(options: &Options, dir: &Path, listing: &Listing) 
     Ok(())
 }
 
-/// More than the header of a segment takes.
-const HEADER_BYTES_MAX: usize = 4096;
+/// How long the header of a segment is. It is on disk before anything is written behind it.
+const HEADER_BYTES: usize = 64;
 
-/// Whether a log segment holds a record, or damage where one could be.
-fn log_holds_records(options: &Options, dir: &Path, id: FileId) -> Result<bool, Error> {
-    match wal::scan(&log_options(options, dir), id, &[id]) {
-        Ok(scan) => Ok(scan.replay().next()?.is_some()),
-        Err(error) if error.is_corruption() => {
-            // Its header was torn while it was made. Then nothing follows the header.
-            let bytes = read_all(&*options.fs, &path(dir, id, FileKind::Log))?;
-            Ok(bytes.get(HEADER_BYTES_MAX..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)))
+/// A segment that cannot be read because its making was interrupted holds nothing: then no byte follows its header. All
+/// other damage may hide data.
+fn unless_unfinished(
+    options: &Options,
+    dir: &Path,
+    id: FileId,
+    kind: FileKind,
+    found: Result<bool, Error>,
+) -> Result<bool, Error> {
+    match found {
+        Err(error) if error.kind() == ErrorKind::Corruption => {
+            let bytes = read_all(&*options.fs, &path(dir, id, kind))?;
+            Ok(bytes.get(HEADER_BYTES..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)))
         }
-        Err(error) => Err(error.into()),
+        found => found,
     }
+}
+
+/// Whether a segment of the write-ahead log holds a record.
+fn log_holds_records(options: &Options, dir: &Path, id: FileId) -> Result<bool, Error> {
+    let scan = wal::scan(&log_options(options, dir), id, &[id])?;
+    Ok(scan.replay().next()?.is_some())
 }
 
 fn read_all(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
