@@ -1,7 +1,8 @@
 //! Checks the invariants of everything on disk.
 //!
-//! Owns the walk over a view and the words for what it finds. Reads past the cache, changes nothing, and goes on after
-//! a finding, so that one report names all damage that can be reached.
+//! Owns the walk over a view and the words for what it finds. Verifies each file past the cache, then follows entries
+//! to rows as readers do. Changes nothing, and goes on after a finding, so that one report names all damage that can be
+//! reached.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -220,7 +221,6 @@ impl Walk<'_> {
                         let rows = cursors
                             .entry(location.rowset)
                             .or_insert_with(|| RowsetCursor::new(rowset, Direction::Forward));
-                        // Several versions of a key, or a damaged order: a fresh cursor may go anywhere.
                         let row = match rows.get(location.rowid, entry.version) {
                             Ok((_, row)) => self.schema.row_layout().verify(row),
                             Err(error) => Err(error),

@@ -39,9 +39,10 @@ pub enum ErrorKind {
     Locked,
     /// The engine was closed or dropped.
     Closed,
-    /// Writes are not possible: opened read-only, a read-only file system, or a failed write or sync before.
+    /// Writes are not possible: opened read-only, or the file system or the permissions do not let us.
     ReadOnly,
-    /// The disk or its quota is full. Reads go on; writes come back when there is space.
+    /// The disk or its quota is full. Reads go on; writes come back with [`Engine::resume`](crate::Engine::resume), once
+    /// there is space.
     NoSpace,
     /// Bytes on disk are not what was written there.
     Corruption,

@@ -416,8 +416,8 @@ pub(crate) fn delete_log_below(core: &Core, start: FileId) {
     core.signals.housekeeping.set();
 }
 
-/// Seals memtables until memory is below the soft mark or nothing is left to seal: the largest first. Called when
-/// writers are slowed although no sealed memtable waits.
+/// Seals the largest memtable; false if all are empty. Called when writers are slowed although no sealed memtable
+/// waits.
 pub(crate) fn seal_largest(core: &Core) -> bool {
     let largest = core
         .catalog

@@ -59,7 +59,7 @@ pub struct TornTail {
     pub offset: u64,
     /// What stands there instead of a record.
     pub reason: String,
-    /// The file in the directory that the bytes were saved to; none if they are all zero.
+    /// The file in the directory that the bytes were saved to; none if they are all zero, or if they could not be saved.
     pub saved_as: Option<String>,
 }
 
