@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Outputs};
 use crate::flush::{open_index_files, run_options};
 use crate::manifest::{Edit, RunDesc, TabletEdit};
+use crate::options::Options;
 use crate::rowset::Rowset;
 use crate::tablet::{Tablet, live_counts};
 use crate::view::TabletView;
@@ -67,10 +68,16 @@ fn shape(run: &Run) -> RunShape {
     RunShape { bytes: run.bytes(), entries: run.entries(), busy: false }
 }
 
+/// What is picked: as by default, but tiers follow the size of an index file, so that small ones make tiers too.
+fn policy(options: &Options) -> Policy {
+    let file_bytes = options.index_file_bytes;
+    Policy { tier_bytes: file_bytes / 16, upper_bytes_min: file_bytes / 4, ..Policy::default() }
+}
+
 /// How many runs a view has beyond what picking leaves when compaction keeps up.
-pub(crate) fn debt(view: &TabletView) -> usize {
+pub(crate) fn debt(view: &TabletView, options: &Options) -> usize {
     let largest = view.runs.iter().map(|run| run.bytes()).max().unwrap_or(0);
-    view.runs.len().saturating_sub(Policy::default().runs_max(largest))
+    view.runs.len().saturating_sub(policy(options).runs_max(largest))
 }
 
 /// Takes the next compaction: that of the tablet with the most runs. `is_idle` allows work that only tidies up.
@@ -78,6 +85,7 @@ pub(crate) fn claim(core: &Core, is_idle: bool) -> Option<CompactionJob> {
     if !core.health.is_healthy() || !core.backoff.is_over(core.clock.now()) {
         return None;
     }
+    let policy = policy(&core.options);
     let mut best: Option<CompactionJob> = None;
     for table in core.catalog.all() {
         let tablet = table.tablet.clone();
@@ -88,7 +96,7 @@ pub(crate) fn claim(core: &Core, is_idle: bool) -> Option<CompactionJob> {
         let shapes: Vec<RunShape> = view.runs.iter().map(|run| shape(run)).collect();
         // From here on the job's drop unregisters.
         let mut job = CompactionJob { tablet, view, inputs: 0..0 };
-        let Some(inputs) = pick(&shapes, &Policy::default(), is_idle) else { continue };
+        let Some(inputs) = pick(&shapes, &policy, is_idle) else { continue };
         job.inputs = inputs;
         if best.as_ref().is_none_or(|best| best.view.runs.len() < job.view.runs.len()) {
             best = Some(job);
@@ -297,4 +305,18 @@ pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Err
     let _caller = core.callers.read();
     core.health.check_writable()?;
     run(core, &job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_follow_the_size_of_a_file() {
+        assert_eq!(policy(&Options::default()), Policy::default());
+        let small = Options { index_file_bytes: 1024, ..Options::default() };
+        let run = |entries: u64| RunShape { bytes: entries * 30, entries, busy: false };
+        let runs = [run(10), run(11), run(12), run(10), run(1000)];
+        assert_eq!(pick(&runs, &policy(&small), false), Some(0..4), "the large run stays out of it");
+    }
 }

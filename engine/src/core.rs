@@ -117,7 +117,8 @@ impl Core {
 
     /// Tells the backpressure by how many runs the worst tablet is behind.
     pub(crate) fn note_runs(&self) {
-        let debt = self.catalog.all().iter().map(|table| compaction::debt(&table.tablet.view.pin())).max();
+        let tables = self.catalog.all();
+        let debt = tables.iter().map(|table| compaction::debt(&table.tablet.view.pin(), &self.options)).max();
         self.stall.set_debt(debt.unwrap_or(0));
     }
 
