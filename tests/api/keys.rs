@@ -25,7 +25,7 @@ fn in_order(engine: &Engine, name: &str, schema: &Schema, keys: &[Vec<Value<'_>>
 
 fn check_order(table: &Table, keys: &[Vec<Value<'_>>]) {
     let numbers = |scan: nyala::Scan| -> Vec<usize> {
-        scan.rows().expect("a scan").map(|row| row.expect("a row").get("n").expect("a number")).collect()
+        scan.rows().expect("a scan").map(|row| row.expect("a row").get::<u32>("n").expect("a number") as usize).collect()
     };
     let all: Vec<usize> = (0..keys.len()).collect();
     assert_eq!(numbers(table.scan()), all, "{}", table.name());
@@ -34,7 +34,7 @@ fn check_order(table: &Table, keys: &[Vec<Value<'_>>]) {
     assert_eq!(backward, all, "{}", table.name());
     for (n, key) in keys.iter().enumerate() {
         let row = table.get(key).expect("a row").expect("it is there");
-        assert_eq!(row.get::<usize>("n").expect("a number"), n);
+        assert_eq!(row.get::<u32>("n").expect("a number") as usize, n);
         // Equality of keys is equality of encodings, so that NaNs are compared as text.
         let read = row.to_values().expect("values");
         assert_eq!(format!("{:?}", &read[..key.len()]), format!("{:?}", canonical(key)), "{}", table.name());

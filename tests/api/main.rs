@@ -10,8 +10,14 @@
 )]
 
 mod bad_input;
+mod batches;
+mod concurrency;
+mod damage;
+mod full_disk;
 mod gate;
+mod journey;
 mod keys;
 mod races;
 mod scans;
+mod shutdown;
 mod support;

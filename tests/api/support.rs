@@ -29,9 +29,11 @@ pub(crate) fn tiny() -> Options {
 
 /// Nothing is flushed unless it is asked for, and nothing is synced by itself.
 pub(crate) fn lazy() -> Options {
-    Options { background_sync_interval: None, ..Options::default() }
+    // Small segments, since each open makes one and fills it with zeros.
+    Options { background_sync_interval: None, log_segment_bytes: 64 << 10, ..Options::default() }
 }
 
+/// The same on another file system.
 pub(crate) fn on(fs: Arc<dyn Fs>, options: Options) -> Options {
     Options { fs, ..options }
 }
