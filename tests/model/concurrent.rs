@@ -148,24 +148,27 @@ impl Bench {
         let _ending = Ending(&self.stop);
         let mut kept: Vec<(Snapshot, i64)> = Vec::new();
         while self.goes_on() {
+            // Many are taken, so that some are taken in a bad moment; each is then read for a while.
             let snapshot = self.engine.snapshot();
-            if random.one_in(3) {
-                std::thread::yield_now();
-            }
-            let number = read_whole(&self.tables[0], Some(&snapshot), random.one_in(2));
-            let other = read_whole(&self.tables[1], Some(&snapshot), random.one_in(2));
-            assert_eq!(number, other, "a snapshot sees half a batch");
+            let number = self.read_at(&snapshot, random.below(2), random.within(0..KEYS));
             kept.push((snapshot, number));
-            for (snapshot, number) in &kept {
-                let key = random.within(0..KEYS);
-                let row = self.tables[random.below(2)].get_at(key, snapshot).expect("a good disk");
-                let row = row.unwrap_or_else(|| panic!("key {key} left a snapshot"));
-                assert_eq!(*number, row.get::<i64>("number").expect("a number"), "a snapshot has changed");
-            }
-            if kept.len() > random.below(12) {
+            let (snapshot, number) = random.pick(&kept);
+            let found = if random.one_in(8) {
+                read_whole(&self.tables[random.below(2)], Some(snapshot), random.one_in(2))
+            } else {
+                self.read_at(snapshot, random.below(2), random.within(0..KEYS))
+            };
+            assert_eq!(*number, found, "a snapshot sees half a batch, or has changed");
+            if kept.len() > random.below(40) {
                 kept.swap_remove(random.below(kept.len()));
             }
         }
+    }
+
+    fn read_at(&self, snapshot: &Snapshot, table: usize, key: i64) -> i64 {
+        let row = self.tables[table].get_at(key, snapshot).expect("a good disk");
+        let row = row.unwrap_or_else(|| panic!("key {key} is not in a snapshot"));
+        row.get("number").expect("a number")
     }
 
     /// Flushes and compacts all the time.
@@ -230,6 +233,7 @@ fn reads_see_batches_whole_and_miss_no_key_while_memtables_come_and_go() {
         }
         scope.spawn(|| bench.scan_reader(random(4)));
         scope.spawn(|| bench.snapshot_reader(random(5)));
+        scope.spawn(|| bench.snapshot_reader(random(7)));
         scope.spawn(|| bench.tidier(random(6)));
     });
     bench.check();
