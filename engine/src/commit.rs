@@ -177,9 +177,8 @@ impl Commit {
         });
         if let Some(staged) = staged {
             if let Some(through) = staged.sync_through
-                && let Err(error) = core.log.sync(through)
+                && let Err(error) = sync(core, through)
             {
-                let error = Error::from(error);
                 core.health.poison(&error);
                 for member in members.iter_mut().filter(|member| member.submission.wants_sync) {
                     member.outcome = Err(Refusal::Failed(error.clone()));
@@ -271,6 +270,14 @@ impl Commit {
             }
         }
         Some(appended.end)
+    }
+}
+
+/// Syncs the log. A panic is told like a failure: the groups behind this one wait for it to be published.
+fn sync(core: &Core, through: Position) -> Result<(), Error> {
+    match catch_unwind(AssertUnwindSafe(|| core.log.sync(through))) {
+        Ok(synced) => Ok(synced?),
+        Err(_) => Err(Error::new(ErrorKind::Io, "the sync of a commit panicked")),
     }
 }
 

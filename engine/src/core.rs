@@ -5,9 +5,9 @@
 //! keep nothing open.
 //!
 //! Lock order, over all parts: callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
-//! cell. The leaves (queue, tickets, registry, catalog, health, obsolete list, signals) are never held while another lock
-//! is taken. Nothing that a reader needs is held across disk work; of what a writer needs, the stage is held across
-//! the append to the log.
+//! cell. Under the leaves (registry, catalog, health, obsolete list, signals, tickets) no other lock is taken; under the
+//! queue's only a ticket's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
+//! which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
 use std::sync::Arc;

@@ -76,7 +76,10 @@ impl Engine {
         options.validate()?;
         recovery::prepare_directory(&*options.fs, dir, options.create_if_missing)?;
         // A newer format is refused before even the lock is taken.
-        manifest::read_current(&*options.fs, dir)?;
+        let current = manifest::read_current(&*options.fs, dir)?;
+        if current.is_none() && !options.create_if_missing {
+            return Err(recovery::nothing_to_open(&options, dir));
+        }
         let lock = options.fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => {
                 Error::new(ErrorKind::Locked, format!("{} is open already", dir.display()))

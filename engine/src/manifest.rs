@@ -21,6 +21,7 @@ mod state;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::{FileId, Version};
 use parking_lot::Mutex;
@@ -53,6 +54,8 @@ fn log_options(fs: &Arc<dyn Fs>, dir: &Path) -> wal::Options {
 
 pub(crate) struct Manifest {
     files: Arc<Files>,
+    /// What `Inner::bytes` is, so that nobody waits for an edit to learn it.
+    bytes: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -135,7 +138,7 @@ impl Manifest {
     pub(crate) fn create(files: &Arc<Files>, mut state: State) -> Result<Manifest, Error> {
         let (log, bytes) = start(files, &mut state)?;
         let inner = Inner { log, state, bytes, roll_at: roll_at(bytes), is_torn: false };
-        Ok(Manifest { files: Arc::clone(files), inner: Mutex::new(inner) })
+        Ok(Manifest { files: Arc::clone(files), bytes: AtomicU64::new(bytes), inner: Mutex::new(inner) })
     }
 
     /// Makes an edit durable, then calls `publish`, before any other edit is published.
@@ -163,6 +166,7 @@ impl Manifest {
             return Err(error);
         }
         inner.bytes += body.len() as u64;
+        self.bytes.store(inner.bytes, Ordering::Relaxed);
         inner.state.apply(&edit)?;
         Ok(Some(publish(&inner.state)))
     }
@@ -193,7 +197,7 @@ impl Manifest {
 
     /// The size of the manifest's edits, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.inner.lock().bytes
+        self.bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -77,7 +77,7 @@ pub struct Options {
     /// Durability of the writes that name none. Default: [`Durability::Buffered`].
     pub default_durability: Durability,
 
-    /// How long a buffered write may stay unsynced while the engine is open. `None` leaves it to the operating
+    /// How long a buffered write may stay unsynced while the engine is open and has threads of its own. `None` leaves it to the operating
     /// system, usually some 30 s. Default: 1 s; at least 1 ms.
     pub background_sync_interval: Option<Duration>,
 

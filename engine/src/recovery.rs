@@ -237,6 +237,15 @@ fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Why a directory without `CURRENT` cannot be opened when nothing may be made there.
+pub(crate) fn nothing_to_open(options: &Options, dir: &Path) -> Error {
+    match Listing::read(&*options.fs, dir).and_then(|listing| learn::check_creatable(options, dir, &listing))
+    {
+        Err(error) => error,
+        Ok(()) => Error::invalid(format!("there is no database in {}", dir.display())),
+    }
+}
+
 /// Whether `dir` can be made, and makes it.
 pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result<(), Error> {
     if !create {

@@ -140,7 +140,11 @@ pub(crate) fn save_torn(files: &Files, torn: &Torn) -> TornTail {
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let name = format!("{}-{}.torn", torn.at.segment, torn.at.offset);
     let save = || {
-        let file = files.fs.create(&files.dir.join(&name))?;
+        let file = match files.fs.create(&files.dir.join(&name)) {
+            // An earlier recovery that did not end has saved this very tail.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+            created => created?,
+        };
         file.write_all_at(&bytes[..used], 0)?;
         file.sync()
     };
