@@ -4,6 +4,8 @@
 //! batches that write one number to every key of two tables must be seen whole, by every kind of read, and numbers
 //! never go back for one reader; a key that is always there is never absent; of many inserts of a key one succeeds.
 
+mod power;
+
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 

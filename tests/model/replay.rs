@@ -54,3 +54,8 @@ impl Drop for Replay {
 pub(crate) fn seconds(default: f64) -> f64 {
     if std::env::var_os("NYALA_LONG").is_some() { default * 30.0 } else { default }
 }
+
+/// How many rounds a test has that is not counted in steps.
+pub(crate) fn rounds(default: usize) -> usize {
+    if std::env::var_os("NYALA_LONG").is_some() { default * 30 } else { default }
+}
