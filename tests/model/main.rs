@@ -9,7 +9,10 @@
 //! work is not, and a failure may need some tries to come back.
 //!
 //! - `NYALA_SEED=7` (or `random`): another seed than the fixed one. A failure prints its seed.
-//! - `NYALA_STEPS=100000`: the steps of each option set. `NYALA_LONG=1`: thirty times the default.
+//! - `NYALA_STEPS=100000`: the steps of each option set. `NYALA_LONG=1`: everything thirty times as long.
+//!
+//! Beside it: `concurrent`, where readers, writers and power cuts meet, and `cases`, one test for each of the faults
+//! that other engines shipped.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

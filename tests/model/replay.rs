@@ -1,19 +1,21 @@
 //! Seeds and steps from the environment, and what a failure says.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 
 const SEED: u64 = 20_260_714;
 
 /// The seed of this run of the test binary.
 pub(crate) fn seed() -> u64 {
-    match std::env::var("NYALA_SEED") {
+    static CHOSEN: LazyLock<u64> = LazyLock::new(|| match std::env::var("NYALA_SEED") {
         Err(_) => SEED,
         Ok(text) if text == "random" => {
             let now = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
             now.as_nanos() as u64 % 1_000_000_000
         }
         Ok(text) => text.parse().expect("NYALA_SEED is a number or `random`"),
-    }
+    });
+    *CHOSEN
 }
 
 /// How long a run is whose default length is `default`.
