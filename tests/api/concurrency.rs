@@ -1,15 +1,16 @@
 //! Many threads on the same rows, tables and files.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use nyala::vfs::OsFs;
 use nyala::{Durability, Engine, ErrorKind, Options, Schema, Type};
 
 use crate::gate::{Call, GateFs};
-use crate::support::{assert_clean, effort, in_time, lazy, on, pair, plain, plain_table, rows, scratch, tiny};
+use crate::support::{
+    assert_clean, effort, in_time, lazy, on, pair, plain, plain_table, rows, scratch, tiny,
+};
 
 #[test]
 fn of_checked_inserts_that_race_for_a_key_one_wins() {
@@ -18,12 +19,15 @@ fn of_checked_inserts_that_race_for_a_key_one_wins() {
     let table = plain_table(&engine);
     let keys = 300 * effort();
     let won = AtomicU64::new(0);
+    let start = Barrier::new(8);
     std::thread::scope(|scope| {
         for thread in 0..8i64 {
-            let (engine, table, won) = (&engine, &table, &won);
+            let (engine, table, won, start) = (&engine, &table, &won, &start);
             scope.spawn(move || {
                 let mut batch = engine.batch();
                 for id in 0..keys {
+                    // All at once, so that several are in one group.
+                    start.wait();
                     let inserted = match (i64::from(id) + thread) % 3 {
                         0 => table.insert((id, thread, "single")),
                         1 => {
@@ -66,8 +70,10 @@ fn numbers_drawn_by_insert_are_drawn_once_and_without_gaps() {
             scope.spawn(move || {
                 for _ in 0..each {
                     loop {
-                        let last = table.scan().reverse().limit(1).columns(["id"]).rows().expect("a scan").next();
-                        let next = last.map_or(0, |row| row.expect("a row").get::<u32>("id").expect("an id") + 1);
+                        let last =
+                            table.scan().reverse().limit(1).columns(["id"]).rows().expect("a scan").next();
+                        let next =
+                            last.map_or(0, |row| row.expect("a row").get::<u32>("id").expect("an id") + 1);
                         match table.insert((next, thread, "drawn")) {
                             Ok(()) => break,
                             Err(error) => assert_eq!(error.kind(), ErrorKind::DuplicateKey, "{error}"),
@@ -88,7 +94,8 @@ fn numbers_drawn_by_insert_are_drawn_once_and_without_gaps() {
 fn updates_of_different_columns_of_one_row_lose_nothing() {
     let dir = scratch();
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
-    let builder = (0..4).fold(Schema::builder().key("id", Type::U8), |schema, n| schema.column(format!("c{n}"), Type::U32));
+    let builder = (0..4)
+        .fold(Schema::builder().key("id", Type::U8), |schema, n| schema.column(format!("c{n}"), Type::U32));
     let table = engine.create_table("t", builder.build().expect("good")).expect("a table");
     table.upsert((1, 0, 0, 0, 0)).expect("a row");
     let last = 400 * effort();
@@ -166,7 +173,8 @@ fn readers_see_batches_whole_and_snapshots_do_not_change() {
                         batch.upsert(&tables[0], (from, *a, None::<&str>)).expect("encoded");
                         batch.upsert(&tables[1], (from, *b, None::<&str>)).expect("encoded");
                     }
-                    let durability = if turn % 16 == 0 { Durability::Sync } else { Durability::Buffered };
+                    let durability =
+                        if turn.is_multiple_of(16) { Durability::Sync } else { Durability::Buffered };
                     batch.commit(durability).expect("it is committed");
                 }
             });
@@ -183,7 +191,12 @@ fn readers_see_batches_whole_and_snapshots_do_not_change() {
                 scope.spawn(move || {
                     for _ in 0..60 * effort() {
                         let snapshot = engine.snapshot();
-                        assert_eq!(sum_at(&snapshot), total, "half a batch at version {}", snapshot.version());
+                        assert_eq!(
+                            sum_at(&snapshot),
+                            total,
+                            "half a batch at version {}",
+                            snapshot.version()
+                        );
                         assert_eq!(sum_at(held), total);
                         assert_eq!(sum_at(&snapshot), total, "the snapshot has changed");
                     }
@@ -194,7 +207,8 @@ fn readers_see_batches_whole_and_snapshots_do_not_change() {
         stop.store(true, Ordering::Relaxed);
         read.into_iter().for_each(|read| read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
-    let first: Vec<_> = (0..accounts).map(|id| tables[0].get_at((id,), &held).expect("a row").expect("there")).collect();
+    let first: Vec<_> =
+        (0..accounts).map(|id| tables[0].get_at((id,), &held).expect("a row").expect("there")).collect();
     assert!(first.iter().all(|row| pair(row).1 == 100), "the snapshot from before the first turn");
     drop(held);
     assert_clean(&engine);
@@ -226,9 +240,11 @@ fn everything_goes_on(engine: &Engine, mine: &nyala::Table, other: &nyala::Table
 
 #[test]
 fn while_a_flush_stands_still_everything_else_goes_on() {
-    for (call, suffix) in [(Call::Write, ".row"), (Call::Sync, ".row"), (Call::Sync, ".idx"), (Call::Open, ".idx")] {
+    for (call, suffix) in
+        [(Call::Write, ".row"), (Call::Sync, ".row"), (Call::Sync, ".idx"), (Call::Open, ".idx")]
+    {
         let dir = scratch();
-        let fs = GateFs::new(OsFs);
+        let fs = GateFs::unsynced();
         let engine = Engine::open(dir.path(), on(Arc::new(fs.clone()), lazy())).expect("it opens");
         let (mine, other) = (plain_table(&engine), engine.create_table("u", plain()).expect("a table"));
         for id in 0..100 {
@@ -253,7 +269,7 @@ fn while_a_flush_stands_still_everything_else_goes_on() {
 fn while_a_compaction_stands_still_everything_else_goes_on_and_flushes_too() {
     for call in [Call::Create, Call::Write, Call::Sync] {
         let dir = scratch();
-        let fs = GateFs::new(OsFs);
+        let fs = GateFs::unsynced();
         let engine = Engine::open(dir.path(), on(Arc::new(fs.clone()), lazy())).expect("it opens");
         let (mine, other) = (plain_table(&engine), engine.create_table("u", plain()).expect("a table"));
         for number in 0..2 {
@@ -265,7 +281,10 @@ fn while_a_compaction_stands_still_everything_else_goes_on_and_flushes_too() {
         let held = fs.hold(call, ".idx", "compactor");
         let compactor = {
             let mine = mine.clone();
-            std::thread::Builder::new().name("compactor".into()).spawn(move || mine.compact()).expect("a thread")
+            std::thread::Builder::new()
+                .name("compactor".into())
+                .spawn(move || mine.compact())
+                .expect("a thread")
         };
         held.wait_reached();
         everything_goes_on(&engine, &mine, &other);
@@ -306,7 +325,10 @@ fn tables_are_made_and_dropped_by_many_threads_at_once() {
                         _ => engine.drop_table(name),
                     };
                     if let Err(error) = done {
-                        assert!(matches!(error.kind(), ErrorKind::NoSuchTable | ErrorKind::TableExists), "{error}");
+                        assert!(
+                            matches!(error.kind(), ErrorKind::NoSuchTable | ErrorKind::TableExists),
+                            "{error}"
+                        );
                     }
                 }
             });
@@ -315,11 +337,17 @@ fn tables_are_made_and_dropped_by_many_threads_at_once() {
     assert!(matches!(engine.health(), nyala::Health::Healthy), "{:?}", engine.health());
     assert_clean(&engine);
     let before: BTreeSet<String> = engine.tables().into_iter().collect();
-    let counts: Vec<u64> = before.iter().map(|name| engine.existing_table(name).expect("there").count().expect("rows")).collect();
+    let counts: Vec<u64> = before
+        .iter()
+        .map(|name| engine.existing_table(name).expect("there").count().expect("rows"))
+        .collect();
     engine.close().expect("a clean end");
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
     assert_eq!(engine.tables().into_iter().collect::<BTreeSet<_>>(), before);
-    let again: Vec<u64> = before.iter().map(|name| engine.existing_table(name).expect("there").count().expect("rows")).collect();
+    let again: Vec<u64> = before
+        .iter()
+        .map(|name| engine.existing_table(name).expect("there").count().expect("rows"))
+        .collect();
     assert_eq!(counts, again);
     assert_clean(&engine);
 }

@@ -35,7 +35,10 @@ fn on_a_full_disk_reads_go_on_and_writes_come_back_by_resume() {
         let found = rows(&table);
         let more: Vec<_> = found.iter().filter(|row| !written.contains(row)).collect();
         let missing: Vec<_> = written.iter().filter(|row| !found.contains(row)).collect();
-        assert!(more.is_empty() && missing.is_empty(), "round {round}: reads go on, but {more:?} more, {missing:?} missing");
+        assert!(
+            more.is_empty() && missing.is_empty(),
+            "round {round}: reads go on, but {more:?} more, {missing:?} missing"
+        );
         // Still full: said again, unless the last scrap takes a small row.
         engine.resume().expect("it may be tried");
         match table.upsert((2_000_000 + round, 1, "a")) {
@@ -123,7 +126,10 @@ fn with_a_fault(n: u64, fault: Fault) -> bool {
             }
         }
         let number = table.get((id,)).expect("reads go on").map_or(0, |row| crate::support::pair(&row).1);
-        assert!(number >= acknowledged[id as usize] && number <= tried[id as usize], "{context}: id {id} is {number}");
+        assert!(
+            number >= acknowledged[id as usize] && number <= tried[id as usize],
+            "{context}: id {id} is {number}"
+        );
         if turn % 30 == 0 && !failed {
             let _ = engine.flush();
             if matches!(engine.health(), Health::NoSpace(_)) {
@@ -134,12 +140,16 @@ fn with_a_fault(n: u64, fault: Fault) -> bool {
     }
     let met = disk.operations() > start + n;
     let check = |disk: &SimFs, least: &[i64; 40], how: &str| {
-        let engine = Engine::open("/db", simulated(disk, inline(n))).unwrap_or_else(|error| panic!("{context}, {how}: {error}"));
+        let engine = Engine::open("/db", simulated(disk, inline(n)))
+            .unwrap_or_else(|error| panic!("{context}, {how}: {error}"));
         let found = rows(&plain_table(&engine));
         for id in 0..40u32 {
             let number = found.iter().find(|(other, _)| *other == id).map_or(0, |(_, number)| *number);
             let (least, most) = (least[id as usize], tried[id as usize].max(acknowledged[id as usize]));
-            assert!(number >= least && number <= most, "{context}, {how}: id {id} is {number}, not {least} to {most}");
+            assert!(
+                number >= least && number <= most,
+                "{context}, {how}: id {id} is {number}, not {least} to {most}"
+            );
         }
         assert_clean(&engine);
     };

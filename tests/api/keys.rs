@@ -25,7 +25,10 @@ fn in_order(engine: &Engine, name: &str, schema: &Schema, keys: &[Vec<Value<'_>>
 
 fn check_order(table: &Table, keys: &[Vec<Value<'_>>]) {
     let numbers = |scan: nyala::Scan| -> Vec<usize> {
-        scan.rows().expect("a scan").map(|row| row.expect("a row").get::<u32>("n").expect("a number") as usize).collect()
+        scan.rows()
+            .expect("a scan")
+            .map(|row| row.expect("a row").get::<u32>("n").expect("a number") as usize)
+            .collect()
     };
     let all: Vec<usize> = (0..keys.len()).collect();
     assert_eq!(numbers(table.scan()), all, "{}", table.name());
@@ -43,8 +46,14 @@ fn check_order(table: &Table, keys: &[Vec<Value<'_>>]) {
         assert_eq!(from, all[n..], "{} from {key:?}", table.name());
         let after: Vec<usize> = numbers(table.scan().range((Bound::Excluded(key.clone()), Bound::Unbounded)));
         assert_eq!(after, all[n + 1..], "{} after {key:?}", table.name());
-        let below: Vec<usize> = numbers(table.scan().range((Bound::Unbounded, Bound::Excluded(key.clone()))).reverse());
-        assert_eq!(below, all[..n].iter().rev().copied().collect::<Vec<_>>(), "{} below {key:?}", table.name());
+        let below: Vec<usize> =
+            numbers(table.scan().range((Bound::Unbounded, Bound::Excluded(key.clone()))).reverse());
+        assert_eq!(
+            below,
+            all[..n].iter().rev().copied().collect::<Vec<_>>(),
+            "{} below {key:?}",
+            table.name()
+        );
     }
 }
 
@@ -80,10 +89,20 @@ fn signed_numbers_dates_and_decimals_sort_as_numbers() {
     both_ways(Type::I64, "i64", &engine, &int(&[i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX]));
     let unsigned = [0, 1, 255, 256, u64::from(u32::MAX), u64::MAX - 1, u64::MAX].map(Value::UInt);
     both_ways(Type::U64, "u64", &engine, &unsigned);
-    let dates = [(-1, 12, 31), (1, 1, 1), (1899, 12, 31), (1969, 12, 31), (1970, 1, 1), (1970, 1, 2), (2020, 7, 9), (9999, 12, 31)];
+    let dates = [
+        (-1, 12, 31),
+        (1, 1, 1),
+        (1899, 12, 31),
+        (1969, 12, 31),
+        (1970, 1, 1),
+        (1970, 1, 2),
+        (2020, 7, 9),
+        (9999, 12, 31),
+    ];
     let dates = dates.map(|(y, m, d)| Value::Date(Date::from_ymd(y, m, d).expect("a date")));
     both_ways(Type::Date, "date", &engine, &dates);
-    let times = [i64::MIN, -1_000_001, -1, 0, 1, i64::MAX].map(|micros| Value::Timestamp(Timestamp::from_micros(micros)));
+    let times = [i64::MIN, -1_000_001, -1, 0, 1, i64::MAX]
+        .map(|micros| Value::Timestamp(Timestamp::from_micros(micros)));
     both_ways(Type::Timestamp, "timestamp", &engine, &times);
     for (precision, scale) in [(4, 2), (9, 2), (18, 2), (38, 2)] {
         let largest = 10i128.pow(u32::from(precision)) - 1;
@@ -102,11 +121,36 @@ fn floats_have_one_total_order() {
     let quiet = f64::from_bits(0x7ff8_0000_0000_0000);
     let other = f64::from_bits(0x7ff8_0000_0000_0001);
     let values = [
-        -other, -quiet, f64::NEG_INFINITY, f64::MIN, -1.0, -f64::MIN_POSITIVE, -f64::from_bits(1), -0.0, 0.0,
-        f64::from_bits(1), f64::MIN_POSITIVE, 1.0, f64::MAX, f64::INFINITY, quiet, other,
+        -other,
+        -quiet,
+        f64::NEG_INFINITY,
+        f64::MIN,
+        -1.0,
+        -f64::MIN_POSITIVE,
+        -f64::from_bits(1),
+        -0.0,
+        0.0,
+        f64::from_bits(1),
+        f64::MIN_POSITIVE,
+        1.0,
+        f64::MAX,
+        f64::INFINITY,
+        quiet,
+        other,
     ];
     both_ways(Type::F64, "f64", &engine, &values.map(Value::F64));
-    let values = [-f32::NAN, f32::NEG_INFINITY, -1.0, -f32::from_bits(1), -0.0, 0.0, f32::from_bits(1), 1.0, f32::INFINITY, f32::NAN];
+    let values = [
+        -f32::NAN,
+        f32::NEG_INFINITY,
+        -1.0,
+        -f32::from_bits(1),
+        -0.0,
+        0.0,
+        f32::from_bits(1),
+        1.0,
+        f32::INFINITY,
+        f32::NAN,
+    ];
     both_ways(Type::F32, "f32", &engine, &values.map(Value::F32));
     let table = engine.create_table("bits", one(Type::F64)).expect("a table");
     table.upsert((other, 1)).expect("a row");
@@ -121,11 +165,37 @@ fn floats_have_one_total_order() {
 fn composite_keys_sort_by_column_whatever_bytes_they_hold() {
     let dir = scratch();
     let engine = Engine::open(dir.path(), lazy()).expect("it opens");
-    let schema = Schema::builder().key("s", Type::String).key("i", Type::I32).column("n", Type::U32).build().expect("good");
-    let texts = ["", "\0", "\0\0", "\0\u{1}", "\u{1}", "a", "a\0", "a\0b", "a\u{1}", "aa", "ab", "b", "foo", "foo\0bar", "foobar", "é", "\u{10ffff}"];
+    let schema = Schema::builder()
+        .key("s", Type::String)
+        .key("i", Type::I32)
+        .column("n", Type::U32)
+        .build()
+        .expect("good");
+    let texts = [
+        "",
+        "\0",
+        "\0\0",
+        "\0\u{1}",
+        "\u{1}",
+        "a",
+        "a\0",
+        "a\0b",
+        "a\u{1}",
+        "aa",
+        "ab",
+        "b",
+        "foo",
+        "foo\0bar",
+        "foobar",
+        "é",
+        "\u{10ffff}",
+    ];
     let keys: Vec<Vec<Value<'_>>> = texts
         .iter()
-        .flat_map(|text| [i64::from(i32::MIN), -1, 0, 1, 2, i64::from(i32::MAX)].map(|i| vec![Value::String(text), Value::Int(i)]))
+        .flat_map(|text| {
+            [i64::from(i32::MIN), -1, 0, 1, 2, i64::from(i32::MAX)]
+                .map(|i| vec![Value::String(text), Value::Int(i)])
+        })
         .collect();
     in_order(&engine, "string, int", &schema, &keys);
     let table = engine.existing_table("string, int").expect("it was made");
@@ -135,13 +205,22 @@ fn composite_keys_sort_by_column_whatever_bytes_they_hold() {
         assert_eq!(table.scan().starts_with((), text).count().expect("rows"), 6 * starting, "{text:?}");
     }
 
-    let schema = Schema::builder().key("i", Type::U8).key("b", Type::Binary).column("n", Type::U32).build().expect("good");
-    let binaries: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"\0\xff", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff"];
+    let schema = Schema::builder()
+        .key("i", Type::U8)
+        .key("b", Type::Binary)
+        .column("n", Type::U32)
+        .build()
+        .expect("good");
+    let binaries: [&[u8]; 9] =
+        [b"", b"\0", b"\0\0", b"\0\xff", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff"];
     let keys: Vec<Vec<Value<'_>>> =
         [0u64, 255].iter().flat_map(|i| binaries.map(|b| vec![Value::UInt(*i), Value::Binary(b)])).collect();
     in_order(&engine, "int, binary", &schema, &keys);
 
-    let schema = Schema::builder().key("b", Type::Binary.descending()).key("s", Type::String.descending()).column("n", Type::U32);
+    let schema = Schema::builder()
+        .key("b", Type::Binary.descending())
+        .key("s", Type::String.descending())
+        .column("n", Type::U32);
     let schema = schema.build().expect("good");
     let keys: Vec<Vec<Value<'_>>> = binaries
         .iter()
@@ -196,7 +275,12 @@ fn maximal_and_empty_keys_and_values_are_ordinary_ones() {
     let table = engine.open_table("t", &schema).expect("it was made");
     assert!(table.get((&b""[..],)).expect("a row").is_some());
     // All columns maximal.
-    let schema = Schema::builder().key("a", Type::U8).key("b", Type::Bool).column("n", Type::U32).build().expect("good");
+    let schema = Schema::builder()
+        .key("a", Type::U8)
+        .key("b", Type::Bool)
+        .column("n", Type::U32)
+        .build()
+        .expect("good");
     let table = engine.create_table("maximal", schema).expect("a table");
     table.upsert((255, true, 1)).expect("a row");
     table.upsert((255, false, 0)).expect("a row");
@@ -204,13 +288,21 @@ fn maximal_and_empty_keys_and_values_are_ordinary_ones() {
     assert_eq!(table.scan().prefix((255, true)).count().expect("rows"), 1);
     assert_eq!(table.scan().range((255,)..).reverse().count().expect("rows"), 2);
     assert_eq!(table.scan().range((Bound::Excluded((255,)), Bound::Unbounded)).count().expect("rows"), 0);
-    assert_eq!(table.scan().range((Bound::Excluded((255, true)), Bound::Unbounded)).count().expect("rows"), 0);
+    assert_eq!(
+        table.scan().range((Bound::Excluded((255, true)), Bound::Unbounded)).count().expect("rows"),
+        0
+    );
 }
 
 // cases.md 37
 #[test]
 fn keys_are_shown_right_if_they_may_be_shown_and_never_otherwise() {
-    let schema = Schema::builder().key("s", Type::String).key("b", Type::Binary).column("n", Type::U32).build().expect("good");
+    let schema = Schema::builder()
+        .key("s", Type::String)
+        .key("b", Type::Binary)
+        .column("n", Type::U32)
+        .build()
+        .expect("good");
     let key = ("é\u{80}ÿ\n", &[0x00, 0x7f, 0x80, 0xff][..]);
     let duplicate = |keys_in_errors| {
         let dir = scratch();

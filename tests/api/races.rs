@@ -8,9 +8,14 @@ use nyala::vfs::SimFs;
 use nyala::{Engine, ErrorKind};
 
 use crate::gate::{Call, GateFs};
-use crate::support::{assert_clean, effort, eventually, lazy, on, plain, plain_table, rows, scratch, simulated};
+use crate::support::{
+    assert_clean, effort, eventually, lazy, on, plain, plain_table, rows, scratch, simulated,
+};
 
-fn named<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+fn named<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
     std::thread::Builder::new().name(name.into()).spawn(run).expect("a thread")
 }
 
@@ -46,7 +51,8 @@ fn a_kill_between_a_flush_and_the_drop_of_its_table_leaves_nothing_missing() {
     dropper.join().expect("no panic").expect("it is dropped");
     // It finds the table dropped, or done.
     let _ = flusher.join().expect("no panic");
-    let after = Engine::open("/db", simulated(&killed, lazy())).expect("the manifest names only what is there");
+    let after =
+        Engine::open("/db", simulated(&killed, lazy())).expect("the manifest names only what is there");
     assert_clean(&after);
     assert_eq!(rows(&plain_table(&after)), [(1, 1)]);
     engine.close().expect("a clean end");
@@ -54,10 +60,48 @@ fn a_kill_between_a_flush_and_the_drop_of_its_table_leaves_nothing_missing() {
     assert_eq!(after.tables(), ["other"]);
 }
 
+/// Whatever a flush has done so far, a kill loses nothing: above all, no part of the log goes before the edit is there.
+#[test]
+fn a_kill_at_every_station_of_a_flush_loses_nothing() {
+    let stations = [
+        (Call::Create, ".row"),
+        (Call::Sync, ".row"),
+        (Call::Create, ".idx"),
+        (Call::Sync, ".idx"),
+        (Call::Open, ".idx"),
+        (Call::Open, ".row"),
+        (Call::Write, ".manifest"),
+        (Call::Sync, ".manifest"),
+    ];
+    for (call, suffix) in stations {
+        let disk = SimFs::new(1);
+        let fs = GateFs::new(disk.clone());
+        let options = nyala::Options { log_segment_bytes: 4096, ..lazy() };
+        let engine = Engine::open("/db", on(Arc::new(fs.clone()), options)).expect("it opens");
+        let table = plain_table(&engine);
+        for id in 0..300 {
+            table.upsert((id, 1, "some text, to fill a few segments of the log")).expect("a row");
+        }
+        let held = fs.hold(call, suffix, "nyala-flush");
+        let flusher = named("flusher", {
+            let table = table.clone();
+            move || table.flush()
+        });
+        held.wait_reached();
+        let killed = disk.fork();
+        held.open();
+        flusher.join().expect("no panic").expect("it is flushed");
+        let after = Engine::open("/db", simulated(&killed, lazy()))
+            .unwrap_or_else(|error| panic!("killed at {call:?} of {suffix}: {error}"));
+        assert_eq!(rows(&plain_table(&after)).len(), 300, "killed at {call:?} of {suffix}");
+        assert_clean(&after);
+    }
+}
+
 #[test]
 fn a_compaction_that_a_caller_runs_does_not_reach_beyond_the_close() {
     let dir = scratch();
-    let fs = GateFs::new(nyala::vfs::OsFs);
+    let fs = GateFs::unsynced();
     let engine = Engine::open(dir.path(), on(Arc::new(fs.clone()), lazy())).expect("it opens");
     let table = plain_table(&engine);
     for number in 0..2 {
@@ -105,7 +149,7 @@ fn a_compaction_that_a_caller_runs_does_not_reach_beyond_the_close() {
 #[test]
 fn a_table_whose_making_was_acknowledged_is_there_although_another_thread_closed() {
     let dir = scratch();
-    let fs = GateFs::new(nyala::vfs::OsFs);
+    let fs = GateFs::unsynced();
     let engine = Engine::open(dir.path(), on(Arc::new(fs.clone()), lazy())).expect("it opens");
     let writes = fs.hold(Call::Write, ".manifest", "maker");
     let maker = named("maker", {

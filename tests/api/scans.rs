@@ -79,9 +79,29 @@ fn every_pair_of_bounds_gives_what_lies_between_them() {
 #[test]
 fn prefixes_in_both_directions_whatever_they_end_with() {
     let texts: [&[u8]; 14] = [
-        b"", b"\0", b"\0\0", b"a", b"a\0", b"a\xfe", b"a\xff", b"a\xffb", b"a\xff\xff", b"b", b"\xff", b"\xff\0", b"\xff\xff", b"\xff\xff\xff",
+        b"",
+        b"\0",
+        b"\0\0",
+        b"a",
+        b"a\0",
+        b"a\xfe",
+        b"a\xff",
+        b"a\xffb",
+        b"a\xff\xff",
+        b"b",
+        b"\xff",
+        b"\xff\0",
+        b"\xff\xff",
+        b"\xff\xff\xff",
     ];
-    let schema = || Schema::builder().key("g", Type::U8).key("b", Type::Binary).key("z", Type::I8).column("n", Type::U8).build();
+    let schema = || {
+        Schema::builder()
+            .key("g", Type::U8)
+            .key("b", Type::Binary)
+            .key("z", Type::I8)
+            .column("n", Type::U8)
+            .build()
+    };
     for flushed in [false, true] {
         let dir = scratch();
         let engine = Engine::open(dir.path(), tiny()).expect("it opens");
@@ -97,14 +117,20 @@ fn prefixes_in_both_directions_whatever_they_end_with() {
         let found = |scan: nyala::Scan| -> Vec<u8> {
             scan.rows().expect("a scan").map(|row| row.expect("a row").get("n").expect("a number")).collect()
         };
-        let prefixes: [&[u8]; 8] = [b"", b"a", b"a\xff", b"\xff", b"\xff\xff", b"\xff\xff\xff\xff", b"\0", b"c"];
+        let prefixes: [&[u8]; 8] =
+            [b"", b"a", b"a\xff", b"\xff", b"\xff\xff", b"\xff\xff\xff\xff", b"\0", b"c"];
         for group in [0, 7, 255] {
             for prefix in prefixes {
-                let matching = (0u8..).zip(texts).filter(|(_, text)| text.starts_with(prefix)).map(|(n, _)| n);
+                let matching =
+                    (0u8..).zip(texts).filter(|(_, text)| text.starts_with(prefix)).map(|(n, _)| n);
                 let mut expected: Vec<u8> = matching.collect();
                 assert_eq!(found(table.scan().starts_with((group,), prefix)), expected, "{prefix:?}");
                 expected.reverse();
-                assert_eq!(found(table.scan().starts_with((group,), prefix).reverse()), expected, "{prefix:?} reverse");
+                assert_eq!(
+                    found(table.scan().starts_with((group,), prefix).reverse()),
+                    expected,
+                    "{prefix:?} reverse"
+                );
             }
             for (n, text) in (0u8..).zip(texts) {
                 assert_eq!(found(table.scan().prefix((group, text))), [n]);
@@ -121,9 +147,11 @@ fn prefixes_in_both_directions_whatever_they_end_with() {
 #[test]
 fn after_the_end_comes_the_end_again() {
     in_every_place(|table| {
-        for scan in [table.scan(), table.scan().reverse(), table.scan().range((3,)..(3,)), table.scan().limit(2)] {
+        for scan in
+            [table.scan(), table.scan().reverse(), table.scan().range((3,)..(3,)), table.scan().limit(2)]
+        {
             let mut started = scan.clone().rows().expect("a scan");
-            while let Some(row) = started.next() {
+            for row in started.by_ref() {
                 row.expect("a row");
             }
             assert!((0..3).all(|_| started.next().is_none()));
@@ -131,7 +159,7 @@ fn after_the_end_comes_the_end_again() {
             while cursor.next().expect("a row").is_some() {}
             assert!((0..3).all(|_| cursor.next().expect("the end").is_none()));
             let mut batches = scan.batches().expect("a scan");
-            while let Some(batch) = batches.next() {
+            for batch in batches.by_ref() {
                 assert!(!batch.expect("a batch").is_empty());
             }
             assert!((0..3).all(|_| batches.next().is_none()));
@@ -164,10 +192,15 @@ fn contradictions_are_empty_and_predicates_may_name_columns_that_are_not_given()
         };
         assert_eq!(texts(table.scan().columns(["text"]).filter(column("number").ge(100))), ["new"; 3]);
         assert_eq!(texts(table.scan().columns(["text"]).filter(column("id").le(1))), ["new"; 2]);
-        let only_number = table.scan().columns(["number"]).filter(column("text").eq("new").and(column("id").eq(5)));
+        let only_number =
+            table.scan().columns(["number"]).filter(column("text").eq("new").and(column("id").eq(5)));
         let row = only_number.rows().expect("a scan").next().expect("one row").expect("a row");
         assert_eq!(row.to_values().expect("values"), [Value::Int(5)]);
         assert!(row.get::<&str>("text").is_err(), "it was not asked for");
-        assert_eq!(table.scan().filter(column("text").eq("old")).count().expect("rows"), 0, "an old version is no row");
+        assert_eq!(
+            table.scan().filter(column("text").eq("old")).count().expect("rows"),
+            0,
+            "an old version is no row"
+        );
     });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use nyala::vfs::{Fs, OsFs};
+use nyala::vfs::Fs;
 use nyala::{Durability, Engine, ErrorKind, Options};
 
 use crate::gate::{Call, GateFs};
@@ -31,9 +31,10 @@ fn closing_or_dropping_with_writers_active_returns_and_loses_nothing() {
     in_time("200 ends", Duration::from_secs(60), move || {
         for round in 0..rounds {
             let dir = scratch();
-            let fs: Arc<dyn Fs> = Arc::new(OsFs);
+            let fs: Arc<dyn Fs> = Arc::new(GateFs::unsynced());
             // Two segments of log, so that sealed memtables wait at most times.
-            let options = || Options { background_threads: 1, log_bytes_max: 8192, ..on(Arc::clone(&fs), tiny()) };
+            let options =
+                || Options { background_threads: 1, log_bytes_max: 8192, ..on(Arc::clone(&fs), tiny()) };
             let engine = Engine::open(dir.path(), options()).expect("it opens");
             let table = plain_table(&engine);
             let written: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
@@ -58,7 +59,8 @@ fn closing_or_dropping_with_writers_active_returns_and_loses_nothing() {
             let engine = Engine::open(dir.path(), options()).expect("it reopens at once");
             let table = plain_table(&engine);
             for (writer, written) in (0u32..).zip(&written) {
-                let count = table.scan().range((writer * 100_000,)..((writer + 1) * 100_000,)).count().expect("rows");
+                let count =
+                    table.scan().range((writer * 100_000,)..((writer + 1) * 100_000,)).count().expect("rows");
                 assert_eq!(count, written.load(Ordering::Relaxed), "round {round}, writer {writer}");
             }
         }
@@ -68,7 +70,7 @@ fn closing_or_dropping_with_writers_active_returns_and_loses_nothing() {
 #[test]
 fn those_that_wait_are_woken_by_a_close() {
     let dir = scratch();
-    let fs = GateFs::new(OsFs);
+    let fs = GateFs::unsynced();
     let engine = Engine::open(dir.path(), on(Arc::new(fs.clone()), tiny())).expect("it opens");
     let table = plain_table(&engine);
     // The flush stands still, so that memory fills and writers stop; somebody waits for a flush, too.
@@ -99,7 +101,10 @@ fn those_that_wait_are_woken_by_a_close() {
     held.open();
     closer.join().expect("no panic").expect("a clean end");
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
-    assert_eq!(plain_table(&engine).count().expect("rows"), counts.iter().map(|count| u64::from(*count)).sum::<u64>());
+    assert_eq!(
+        plain_table(&engine).count().expect("rows"),
+        counts.iter().map(|count| u64::from(*count)).sum::<u64>()
+    );
     assert_clean(&engine);
 }
 

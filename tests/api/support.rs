@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::gate::GateFs;
 use nyala::vfs::{Fs, SimFs};
 use nyala::{Engine, Error, ErrorKind, Options, Row, Schema, Table, Type};
 
@@ -23,17 +24,22 @@ pub(crate) fn tiny() -> Options {
         index_file_bytes: 2048,
         rowset_bytes: 4096,
         background_threads: 2,
-        ..Options::default()
+        ..on(Arc::new(GateFs::unsynced()), Options::default())
     }
 }
 
 /// Nothing is flushed unless it is asked for, and nothing is synced by itself.
 pub(crate) fn lazy() -> Options {
     // Small segments, since each open makes one and fills it with zeros.
-    Options { background_sync_interval: None, log_segment_bytes: 64 << 10, ..Options::default() }
+    Options {
+        background_sync_interval: None,
+        log_segment_bytes: 64 << 10,
+        ..on(Arc::new(GateFs::unsynced()), Options::default())
+    }
 }
 
 /// The same on another file system.
+#[expect(clippy::needless_pass_by_value, reason = "options are made for this call; taking them reads best")]
 pub(crate) fn on(fs: Arc<dyn Fs>, options: Options) -> Options {
     Options { fs, ..options }
 }
@@ -99,8 +105,11 @@ pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
 
 /// Those with this extension, by number.
 pub(crate) fn files_of(dir: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut files: Vec<_> = files(dir).into_iter().filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
-    files.sort_by_key(|path| path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok()));
+    let mut files: Vec<_> =
+        files(dir).into_iter().filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    files.sort_by_key(|path| {
+        path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok())
+    });
     files
 }
 
@@ -126,7 +135,11 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Runs something that must not hang.
-pub(crate) fn in_time<T: Send + 'static>(what: &str, limit: Duration, run: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn in_time<T: Send + 'static>(
+    what: &str,
+    limit: Duration,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || drop(sender.send(run())));
     match receiver.recv_timeout(limit) {

@@ -17,11 +17,19 @@ static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 #[derive(Debug)]
 pub(super) struct Guard {
     // The fields are dropped in this order.
-    _file: File,
+    file: File,
     _registration: Registration,
 }
 
 impl Lock for Guard {}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is starting shares the open file until it runs its program.
+        // A failure leaves it to the closing, which then ends the lock a moment later.
+        let _ = self.file.unlock();
+    }
+}
 
 impl Guard {
     /// Takes the lock, or fails with `WouldBlock`.
@@ -30,7 +38,7 @@ impl Guard {
         let registration = Registration::enter(path)?;
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Guard { _file: file, _registration: registration }),
+            Ok(()) => Ok(Guard { file, _registration: registration }),
             Err(TryLockError::WouldBlock) => Err(held("by another process")),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -74,4 +82,22 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 
 fn held(by: &str) -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, format!("it is held {by}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_dropped_is_free_although_a_child_process_shares_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let guard = Guard::take(&path).unwrap();
+        // What a child has between its fork and its exec.
+        let shared = guard.file.try_clone().unwrap();
+        assert_eq!(Guard::take(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(guard);
+        Guard::take(&path).unwrap();
+        drop(shared);
+    }
 }
