@@ -150,7 +150,7 @@ impl Bench {
         let _ending = Ending(&self.stop);
         let mut kept: Vec<(Snapshot, i64)> = Vec::new();
         while self.goes_on() {
-            // Many are taken, so that some are taken in a bad moment; each is then read for a while.
+            // Many are taken, so that some are taken in a bad moment; each is kept for longer than a flush takes.
             let snapshot = self.engine.snapshot();
             let number = self.read_at(&snapshot, random.below(2), random.within(0..KEYS));
             kept.push((snapshot, number));
@@ -161,7 +161,7 @@ impl Bench {
                 self.read_at(snapshot, random.below(2), random.within(0..KEYS))
             };
             assert_eq!(*number, found, "a snapshot sees half a batch, or has changed");
-            if kept.len() > random.below(40) {
+            if kept.len() > 100 + random.below(100) {
                 kept.swap_remove(random.below(kept.len()));
             }
         }
