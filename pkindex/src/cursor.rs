@@ -29,6 +29,8 @@ pub struct RunCursor {
     /// The files that the walk has not come to yet, as a range of indices.
     ahead: std::ops::Range<usize>,
     open: Option<Open>,
+    /// The iterator of the file before, for its memory.
+    spare: Option<KeyedIter>,
     /// The first error. It is returned from then on, so that what cannot be read never looks like the end.
     failed: Option<Error>,
     readahead_bytes: usize,
@@ -72,6 +74,17 @@ impl Run {
         bounds: &Bounds<'_>,
         options: CursorOptions,
     ) -> Result<RunCursor> {
+        self.cursor_reusing(direction, bounds, options, None)
+    }
+
+    /// The same, with the memory of an iterator that has done its work.
+    pub(crate) fn cursor_reusing(
+        self: &Arc<Run>,
+        direction: Direction,
+        bounds: &Bounds<'_>,
+        options: CursorOptions,
+        spare: Option<KeyedIter>,
+    ) -> Result<RunCursor> {
         let (start, end) = match direction {
             Direction::Forward => (bounds.0, bounds.1),
             Direction::Reverse => (bounds.1, bounds.0),
@@ -82,6 +95,7 @@ impl Run {
             end: end.map(<[u8]>::to_vec),
             ahead: files_within(self.files(), bounds),
             open: None,
+            spare,
             failed: None,
             readahead_bytes: options.readahead_bytes,
             caching: options.caching,
@@ -145,6 +159,18 @@ impl RunCursor {
         wire::visible(self.value(), at).map_err(|reason| self.damaged(reason))
     }
 
+    /// Its iterator, for the memory.
+    pub(crate) fn into_spare(mut self) -> Option<KeyedIter> {
+        self.close();
+        self.spare
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.spare = Some(open.iter);
+        }
+    }
+
     fn damaged(&self, reason: wire::WireError) -> Error {
         Error::Entries { file: self.file(), reason }
     }
@@ -166,7 +192,7 @@ impl RunCursor {
             return self.open_next(Bound::Unbounded);
         }
         if open.may_end && is_past(self.direction, &self.end, open.iter.key()) {
-            self.open = None;
+            self.close();
             self.ahead = 0..0;
         }
         Ok(())
@@ -175,7 +201,7 @@ impl RunCursor {
     /// Opens the next file and goes to the first key that comes after `start` in it; `open` is `None` if there is no
     /// file any more, or no key before the end.
     fn open_next(&mut self, mut start: Bound<&[u8]>) -> Result<()> {
-        self.open = None;
+        self.close();
         loop {
             let next = match self.direction {
                 Direction::Forward => self.ahead.next(),
@@ -185,7 +211,13 @@ impl RunCursor {
                 return Ok(());
             };
             let file = Arc::clone(&self.run.files()[index]);
-            let mut iter = file.reader.iter();
+            let mut iter = match self.spare.take() {
+                Some(mut iter) => {
+                    iter.set_reader(Arc::clone(&file.reader));
+                    iter
+                }
+                None => file.reader.iter(),
+            };
             iter.set_readahead(self.readahead_bytes);
             iter.set_caching(self.caching);
             seek(&mut iter, self.direction, start)?;
@@ -199,11 +231,13 @@ impl RunCursor {
                 let may_end = is_past(self.direction, &self.end, far);
                 if may_end && is_past(self.direction, &self.end, iter.key()) {
                     self.ahead = 0..0;
+                    self.spare = Some(iter);
                     return Ok(());
                 }
                 self.open = Some(Open { file, iter, may_end });
                 return Ok(());
             }
+            self.spare = Some(iter);
         }
     }
 }
@@ -219,7 +253,7 @@ impl Source for RunCursor {
     #[inline]
     fn advance(&mut self) -> Result<()> {
         if let Err(error) = self.step() {
-            self.open = None;
+            self.close();
             self.failed = Some(error.clone());
             return Err(error);
         }

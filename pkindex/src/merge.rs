@@ -80,6 +80,12 @@ impl<S: Source> Merge<S> {
         &mut self.sources[index]
     }
 
+    /// Its sources, newest first.
+    #[must_use]
+    pub fn into_sources(self) -> Vec<S> {
+        self.sources
+    }
+
     /// Goes to the next key: all the sources of the group move on.
     ///
     /// # Errors

@@ -20,6 +20,12 @@ fn index_of(flushes: &[Vec<Op>]) -> Index {
     index
 }
 
+fn remove(disk: &Disk, files: &[WrittenFile]) {
+    for file in files {
+        disk.fs.remove(&file.path).expect("it was written");
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Flush(Vec<Op>),
@@ -262,7 +268,7 @@ fn a_disk_error_anywhere_leaves_the_inputs_and_nothing_else() {
     let before = index.disk.fs.paths();
     let first = index.disk.fs.operations();
     let outcome = index.run_compaction(&compaction).expect("no faults yet");
-    super::remove(&index.disk, &outcome.files);
+    remove(&index.disk, &outcome.files);
     let operations = index.disk.fs.operations() - first;
     for fault in [Fault::eio().on(OpSet::READS), Fault::eio().on(OpSet::SYNCS), Fault::enospc()] {
         let mut failures = 0;
@@ -276,7 +282,7 @@ fn a_disk_error_anywhere_leaves_the_inputs_and_nothing_else() {
                     assert_eq!(index.disk.fs.paths(), before, "{fault:?} at {nth}");
                     failures += 1;
                 }
-                Ok(outcome) => super::remove(&index.disk, &outcome.files),
+                Ok(outcome) => remove(&index.disk, &outcome.files),
             }
         }
         assert!(failures > 2, "{fault:?}");

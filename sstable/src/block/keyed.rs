@@ -35,6 +35,9 @@ pub(crate) const INTERVAL_ENTRIES_MAX: usize = 128;
 /// What an entry has beside its bytes, at most: three varints of at most 28 bits.
 const ENTRY_HEAD_BYTES_MAX: usize = 12;
 
+/// A buffer that outgrew this gives the memory back after the block.
+const BYTES_KEPT_MAX: usize = 1 << 20;
+
 /// As a length of the value before: there is none.
 pub(crate) const NO_VALUE: usize = usize::MAX;
 
@@ -48,6 +51,12 @@ pub(crate) struct KeyedBuilder {
     value_len: usize,
 }
 
+impl Default for KeyedBuilder {
+    fn default() -> KeyedBuilder {
+        KeyedBuilder::new(1)
+    }
+}
+
 impl KeyedBuilder {
     pub(crate) fn new(restart_interval: usize) -> KeyedBuilder {
         KeyedBuilder {
@@ -57,6 +66,12 @@ impl KeyedBuilder {
             since_restart: 0,
             value_len: NO_VALUE,
         }
+    }
+
+    /// Begins the first block of a file.
+    pub(crate) fn begin(&mut self, restart_interval: usize) {
+        self.clear();
+        self.restart_interval = restart_interval.clamp(1, INTERVAL_ENTRIES_MAX);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -108,6 +123,9 @@ impl KeyedBuilder {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.restarts.clear();
+        self.since_restart = 0;
+        // What a large value left behind.
+        self.bytes.shrink_to(BYTES_KEPT_MAX);
     }
 }
 
