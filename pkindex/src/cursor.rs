@@ -26,6 +26,8 @@ pub struct RunCursor {
     direction: Direction,
     /// The bound that the walk ends at.
     end: Bound<Vec<u8>>,
+    /// The first bytes of its key.
+    end_head: u64,
     /// The files that the walk has not come to yet, as a range of indices.
     ahead: std::ops::Range<usize>,
     open: Option<Open>,
@@ -40,7 +42,7 @@ pub struct RunCursor {
 /// The file that the walk is in. Its iterator stands on a key within the bounds.
 #[derive(Debug)]
 struct Open {
-    file: Arc<IndexFile>,
+    file: FileId,
     iter: KeyedIter,
     /// Whether the walk may meet its end in this file: only then are keys compared with the bound.
     may_end: bool,
@@ -93,6 +95,10 @@ impl Run {
             run: Arc::clone(self),
             direction,
             end: end.map(<[u8]>::to_vec),
+            end_head: match end {
+                Bound::Included(key) | Bound::Excluded(key) => head(key),
+                Bound::Unbounded => 0,
+            },
             ahead: files_within(self.files(), bounds),
             open: None,
             spare,
@@ -138,7 +144,7 @@ impl RunCursor {
     #[must_use]
     #[inline]
     pub fn file(&self) -> FileId {
-        self.standing().file.id()
+        self.standing().file
     }
 
     /// Appends the key's entries to `entries`, newest first.
@@ -191,7 +197,10 @@ impl RunCursor {
         if !open.iter.valid() {
             return self.open_next(Bound::Unbounded);
         }
-        if open.may_end && is_past(self.direction, &self.end, open.iter.key()) {
+        if open.may_end
+            && !is_far_from(self.direction, self.end_head, open.iter.key())
+            && is_past(self.direction, &self.end, open.iter.key())
+        {
             self.close();
             self.ahead = 0..0;
         }
@@ -210,7 +219,7 @@ impl RunCursor {
             let Some(index) = next else {
                 return Ok(());
             };
-            let file = Arc::clone(&self.run.files()[index]);
+            let file = &self.run.files()[index];
             let mut iter = match self.spare.take() {
                 Some(mut iter) => {
                     iter.set_reader(Arc::clone(&file.reader));
@@ -234,7 +243,7 @@ impl RunCursor {
                     self.spare = Some(iter);
                     return Ok(());
                 }
-                self.open = Some(Open { file, iter, may_end });
+                self.open = Some(Open { file: file.id(), iter, may_end });
                 return Ok(());
             }
             self.spare = Some(iter);
@@ -279,6 +288,28 @@ fn seek(iter: &mut KeyedIter, direction: Direction, start: Bound<&[u8]>) -> Resu
         }
     }
     Ok(())
+}
+
+/// The first bytes of a key as a number that is no greater for a smaller key.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Whether the first bytes of `key` say already that it does not lie beyond the bound, of whose key they are `end`.
+#[inline]
+fn is_far_from(direction: Direction, end: u64, key: &[u8]) -> bool {
+    match direction {
+        Direction::Forward => head(key) < end,
+        Direction::Reverse => head(key) > end,
+    }
 }
 
 /// Whether `key` lies beyond the bound that the walk ends at.

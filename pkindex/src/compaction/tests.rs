@@ -198,32 +198,6 @@ fn files_that_overlap_nothing_and_need_no_change_move_whole() {
 }
 
 #[test]
-fn a_compaction_is_cut_into_slices_which_may_run_at_the_same_time() {
-    struct Threads;
-    impl Executor for Threads {
-        fn run<'a>(&self, jobs: Vec<Box<dyn FnOnce() + Send + 'a>>) {
-            std::thread::scope(|scope| {
-                for job in jobs {
-                    scope.spawn(job);
-                }
-            });
-        }
-    }
-    let even = (0..1500).filter(|n| n % 2 == 0).map(|n| put(format!("{n:06}"))).collect::<Vec<_>>();
-    let mut index = index_of(&[puts(0..1500), even]);
-    let mut compaction = index.compaction(0..2, &everyone_reads_the_newest(&index));
-    compaction.moving = index.rowsets().into_iter().take(1).collect();
-    let moves = Arc::clone(&index.moves);
-    let hook = move |_: usize| moves.hook();
-    let outcome =
-        compaction.run(&index.disk, &Threads, &hook, &AtomicBool::new(false)).expect("sound inputs");
-    assert!(outcome.stats.slices >= 6, "{:?}", outcome.stats);
-    assert_eq!(index.moves.finished.load(Ordering::Relaxed), outcome.stats.slices);
-    index.install(0..2, &outcome);
-    index.check([index.version()]);
-}
-
-#[test]
 fn a_cancelled_compaction_leaves_nothing_behind() {
     let index = index_of(&[puts(0..500), puts(0..500)]);
     let before = index.disk.fs.paths();
@@ -525,3 +499,6 @@ fn a_key_with_a_list_larger_than_a_file_is_written_whole() {
     assert_eq!(found, Some(Entry::deletion(Version(700))));
     assert_eq!(run.files()[0].id(), FileId(1));
 }
+
+mod counts;
+mod parallel;

@@ -104,8 +104,8 @@ impl KeyedBuilder {
         if !same {
             put_varint(&mut self.bytes, value.len() as u64);
         }
-        self.bytes.extend_from_slice(&key[shared..]);
-        self.bytes.extend_from_slice(value);
+        append(&mut self.bytes, &key[shared..]);
+        append(&mut self.bytes, value);
         self.value_len = value.len();
         self.since_restart += 1;
     }
@@ -302,6 +302,22 @@ pub(crate) fn find(block: &Block, key: &[u8]) -> Result<Option<(usize, usize)>> 
         at = entry.value_end;
     }
     Ok(None)
+}
+
+/// Appends a few bytes. What a key does not share with the one before, and most values, are shorter than a call to copy
+/// them is worth.
+#[inline]
+pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    let end = out.len() + bytes.len();
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) if bytes.len() <= 16 => {
+            // The two may overlap: the second writes over the end of the first.
+            out.extend_from_slice(first);
+            out.truncate(end - 8);
+            out.extend_from_slice(last);
+        }
+        _ => out.extend_from_slice(bytes),
+    }
 }
 
 /// How many bytes `a` and `b` begin with in common.

@@ -83,7 +83,7 @@ impl FuseBuilder {
         for end in &mut self.bucket_ends {
             start += std::mem::replace(end, start);
         }
-        self.mixed.clear();
+        // Every place is written to.
         self.mixed.resize(hashes.len(), 0);
         for &hash in hashes {
             let hash = mix(hash, layout.seed);
@@ -117,8 +117,7 @@ impl FuseBuilder {
     fn peel(&mut self, layout: Layout) -> Result<(), Stuck> {
         let cells = layout.cells();
         self.peeled.clear();
-        // Each cell is once the first time alone; the place behind the last takes a write that does not count.
-        self.alone.clear();
+        // A cell comes to be alone once at most; the place behind the last takes a write that does not count.
         self.alone.resize(cells + 1, 0);
         let mut waiting = 0;
         for (cell, &count) in self.cell_counts.iter().enumerate() {

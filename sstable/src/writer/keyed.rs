@@ -5,7 +5,7 @@ use std::path::Path;
 use codec::{FileId, KeyHash, hash_key};
 use vfs::Fs;
 
-use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, common_prefix};
+use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, append, common_prefix};
 use crate::block::{Handle, Shape};
 use crate::compress::TAG_RAW;
 use crate::error::{Error, Result};
@@ -153,7 +153,7 @@ impl KeyedWriter {
             self.filter.add(hash.unwrap_or_else(|| hash_key(key)));
         }
         self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(&key[shared..]);
+        append(&mut self.last_key, &key[shared..]);
         self.entries += 1;
         self.entries_in_partition += 1;
         Ok(true)
