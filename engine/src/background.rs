@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use codec::FileId;
 
+use crate::compaction::Eagerness;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::Edit;
@@ -31,8 +32,8 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         core.signals.flush.wait(IDLE_PERIOD);
         run_flushes(core);
     })?;
-    // One thread flushes; the others compact, each another table.
-    for _ in 1..core.options.background_threads.max(2) {
+    // One thread flushes; the others compact, each other runs or a part of a large compaction.
+    for _ in 0..core.compaction_threads() {
         spawn(core, "compact", compact)?;
     }
     let last_sync = parking_lot::Mutex::new(core.clock.now());
@@ -46,7 +47,13 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
 fn compact(core: &Core) {
     core.signals.compaction.wait(IDLE_PERIOD);
     while !is_stopping(core) {
-        let Some(job) = compaction::claim(core, is_idle(core)) else { break };
+        let permit = compaction::Taken::new(&core.compaction_permits, 1, core.compaction_threads());
+        if permit.count() == 0 {
+            // The lanes of a large compaction have all threads. They do smaller ones in between.
+            break;
+        }
+        let eagerness = if core.stall.is_idle(core.clock.now()) { Eagerness::Idle } else { Eagerness::Busy };
+        let Some(job) = compaction::claim(core, eagerness) else { break };
         // A failure is counted and logged where it happens, and backs off.
         let _ = compaction::run(core, &job);
     }
@@ -67,11 +74,6 @@ fn spawn(core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) ->
 
 fn is_stopping(core: &Core) -> bool {
     core.workers.stopping().load(Ordering::Acquire)
-}
-
-/// Idle: no memory to flush presses. Work that only tidies up may run then.
-fn is_idle(core: &Core) -> bool {
-    !core.stall.is_above_soft()
 }
 
 /// Flushes until nothing is sealed, and seals by itself when memory is short although nothing is.
@@ -159,7 +161,8 @@ pub(crate) fn run_some(core: &Core) {
     match core.chance.below(4) {
         0 => run_flushes(core),
         1 => {
-            if let Some(job) = compaction::claim(core, core.chance.below(2) == 0) {
+            let eagerness = if core.chance.below(2) == 0 { Eagerness::Idle } else { Eagerness::Busy };
+            if let Some(job) = compaction::claim(core, eagerness) {
                 // Counted where it happens; the inputs stay in force.
                 let _ = compaction::run(core, &job);
             }

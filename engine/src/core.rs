@@ -22,8 +22,7 @@ use crate::background;
 use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
-use crate::compaction;
-use crate::compaction::Backoff;
+use crate::compaction::{Backoff, Permits};
 use crate::error::Error;
 use crate::files::Files;
 use crate::health::HealthCell;
@@ -60,6 +59,7 @@ pub(crate) struct Core {
     pub(crate) workers: Workers,
     pub(crate) signals: Signals,
     pub(crate) backoff: Backoff,
+    pub(crate) compaction_permits: Permits,
     pub(crate) counters: Counters,
     pub(crate) buffers: BufferPool,
     /// Set while a caller's thread does inline work, which must not nest.
@@ -111,10 +111,9 @@ impl Core {
         })
     }
 
-    /// Tells the backpressure by how many runs the worst tablet is behind.
-    pub(crate) fn note_runs(&self) {
-        let debt = self.catalog.all().iter().map(|table| compaction::debt(&table.tablet.view.pin())).max();
-        self.stall.set_debt(debt.unwrap_or(0));
+    /// How many threads compact at most: all but the one that flushes.
+    pub(crate) fn compaction_threads(&self) -> usize {
+        self.options.background_threads.max(2) - 1
     }
 
     pub(crate) fn is_inline(&self) -> bool {

@@ -13,7 +13,7 @@ use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
 use crate::commit::Commit;
-use crate::compaction::Backoff;
+use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
 use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;
@@ -106,12 +106,13 @@ impl Engine {
             workers: Workers::default(),
             signals: Signals::default(),
             backoff: Backoff::default(),
+            compaction_permits: Permits::default(),
             counters: Counters::default(),
             buffers: BufferPool::default(),
             is_inline_busy: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
         });
-        core.note_runs();
+        compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
         let handle = Arc::new(Handle { core: Arc::clone(&core) });
         background::start(&core)?;
         // Debt from before is worked off without a new flush.
@@ -259,7 +260,7 @@ impl Engine {
             core.files.retire_rows(Arc::clone(rowset));
         }
         table.tablet.view.replace(|view| TabletView::empty(Arc::clone(view.active())));
-        core.note_runs();
+        compaction::note_debt(core, []);
         core.health.progress.notify();
         core.signals.housekeeping.set();
         core.run_inline_work();
@@ -359,6 +360,9 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     let was_healthy = core.health.is_healthy();
     core.health.close();
     core.workers.stop();
+    for table in core.catalog.all() {
+        table.tablet.compacting.set_cancelled(true);
+    }
     core.signals.flush.set();
     core.signals.compaction.set();
     core.signals.housekeeping.set();
