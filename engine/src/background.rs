@@ -7,11 +7,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use codec::FileId;
 
+use crate::compaction::Eagerness;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::Edit;
@@ -19,8 +20,6 @@ use crate::{compaction, flush};
 
 /// How often the house is kept without a signal.
 const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
-/// How long nobody must have written before the engine tidies up.
-const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// How long a worker sleeps without a signal.
 const IDLE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -33,8 +32,8 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         core.signals.flush.wait(IDLE_PERIOD);
         run_flushes(core);
     })?;
-    // One thread flushes; the others compact, each another table.
-    for _ in 1..core.options.background_threads.max(2) {
+    // One thread flushes; the others compact, each other runs or a part of a large compaction.
+    for _ in 0..core.compaction_threads() {
         spawn(core, "compact", compact)?;
     }
     let last_sync = parking_lot::Mutex::new(core.clock.now());
@@ -48,7 +47,13 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
 fn compact(core: &Core) {
     core.signals.compaction.wait(IDLE_PERIOD);
     while !is_stopping(core) {
-        let Some(job) = compaction::claim(core, core.activity.is_idle(core)) else { break };
+        let permit = compaction::Taken::new(&core.compaction_permits, 1, core.compaction_threads());
+        if permit.count() == 0 {
+            // The lanes of a large compaction have all threads. They do smaller ones in between.
+            break;
+        }
+        let eagerness = if core.stall.is_idle(core.clock.now()) { Eagerness::Idle } else { Eagerness::Busy };
+        let Some(job) = compaction::claim(core, eagerness) else { break };
         // A failure is counted and logged where it happens, and backs off.
         let _ = compaction::run(core, &job);
     }
@@ -71,35 +76,6 @@ fn is_stopping(core: &Core) -> bool {
     core.workers.stopping().load(Ordering::Acquire)
 }
 
-/// Since when no operation was committed.
-#[derive(Debug, Default)]
-pub(crate) struct Activity {
-    operations: AtomicU64,
-    quiet_since_nanos: AtomicU64,
-}
-
-impl Activity {
-    /// Looks at the count of operations. Called by housekeeping.
-    fn look(&self, core: &Core) {
-        let operations = core.commit.operations.load(Ordering::Relaxed);
-        if self.operations.swap(operations, Ordering::Relaxed) != operations {
-            self.quiet_since_nanos.store(nanos(core.clock.now()), Ordering::Relaxed);
-        }
-    }
-
-    /// Whether nobody has written for a while. Work that only tidies up may run then.
-    fn is_idle(&self, core: &Core) -> bool {
-        let is_quiet =
-            self.operations.load(Ordering::Relaxed) == core.commit.operations.load(Ordering::Relaxed);
-        let since = self.quiet_since_nanos.load(Ordering::Relaxed);
-        is_quiet && nanos(core.clock.now()).saturating_sub(since) >= nanos(IDLE_AFTER)
-    }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Flushes until nothing is sealed, and seals by itself when memory is short although nothing is.
 pub(crate) fn run_flushes(core: &Core) {
     while !is_stopping(core) {
@@ -113,7 +89,6 @@ pub(crate) fn run_flushes(core: &Core) {
 
 /// What has to be done now and then, whatever else happens.
 pub(crate) fn keep_house(core: &Core) {
-    core.activity.look(core);
     core.files.delete_obsolete(&core.cache);
     if !core.health.is_healthy() {
         return;
@@ -186,7 +161,8 @@ pub(crate) fn run_some(core: &Core) {
     match core.chance.below(4) {
         0 => run_flushes(core),
         1 => {
-            if let Some(job) = compaction::claim(core, core.chance.below(2) == 0) {
+            let eagerness = if core.chance.below(2) == 0 { Eagerness::Idle } else { Eagerness::Busy };
+            if let Some(job) = compaction::claim(core, eagerness) {
                 // Counted where it happens; the inputs stay in force.
                 let _ = compaction::run(core, &job);
             }

@@ -1,48 +1,80 @@
-//! Compactions: neighbouring index runs become one.
+//! Compactions: neighbouring index runs become one, and rows of a few rowsets under them move on the way.
 //!
-//! Owns the choice of a tablet, the registration of the job, and the install. What to merge is picked, and merged, by
-//! `pkindex`. A rowset to which no entry points any more leaves with the edit, unread.
+//! Owns the registration of jobs, their run, and the install. What to do is picked in `pick`, index runs are merged by
+//! `pkindex`, rows are copied by `move_rows`. A rowset to which no entry points any more leaves with the edit, unread.
 //!
-//! Invariant: one compaction of a tablet at a time; flushes go on, on top of its inputs.
+//! Order: row and index files synced, directory synced, edit durable, view swapped, old files deleted once no reader is
+//! left.
+//!
+//! Invariant: an index run takes part in one compaction at a time. Compactions of other runs of the same tablet, and
+//! flushes on top of all, go on beside it.
+//! Invariant: a rowset whose rows were moved has no entry left and goes with the edit that adds the new ones; a rowset
+//! with an entry stays.
 //! Invariant: an error leaves the inputs in force and removes the outputs. It never poisons: compaction can wait.
 
+mod lanes;
+mod move_rows;
+mod notes;
+mod pick;
+mod shape;
+
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use codec::{FileId, Location, RowsetId};
+use codec::{FileId, RowsetId};
 use parking_lot::Mutex;
-use pkindex::pick::{Policy, RunShape, pick};
-use pkindex::{BoxError, Compaction, CompactionOptions, Entry, Executor, Outcome, Relocate, Run};
+use pkindex::{Compaction, CompactionOptions, Outcome, Retention, Run};
 use sstable::FileInfo;
 
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Outputs};
-use crate::flush::{open_index_files, run_options};
+use crate::flush::{open_index_files, open_rowset, rowset_info, rowset_options, run_options};
 use crate::manifest::{Edit, RunDesc, TabletEdit};
 use crate::options::Options;
-use crate::rowset::Rowset;
+use crate::rowset::{Rowset, WrittenRowset};
 use crate::tablet::{Tablet, live_counts};
 use crate::view::TabletView;
 
-/// A tablet's compaction, registered.
+use lanes::Lanes;
+use move_rows::Moving;
+use notes::{Noted, NotesAt};
+use pick::{Policy, Work};
+use shape::Shape;
+
+pub(crate) use lanes::{Permits, Taken};
+pub(crate) use notes::Compacting;
+pub(crate) use shape::overlap_depth;
+
+/// What is reason enough for a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Eagerness {
+    /// What must be done, with others at work.
+    Busy,
+    /// What only tidies up, too.
+    Idle,
+    /// What must be done and reads no more than so many bytes.
+    Below(u64),
+}
+
+/// A compaction, registered.
 #[derive(Debug)]
 pub(crate) struct CompactionJob {
     tablet: Arc<Tablet>,
     view: Arc<TabletView>,
-    inputs: Range<usize>,
+    work: Work,
+    run_ids: Vec<u64>,
 }
 
 impl Drop for CompactionJob {
     fn drop(&mut self) {
-        self.tablet.is_compacting.store(false, Ordering::Release);
+        self.tablet.compacting.unregister(&self.run_ids);
     }
 }
 
-/// Failures back off, so that a damaged input does not keep a processor busy.
+/// A full disk backs off, so that trying again does not keep it full.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: AtomicU32,
@@ -64,93 +96,147 @@ impl Backoff {
     }
 }
 
-fn shape(run: &Run) -> RunShape {
-    RunShape { bytes: run.bytes(), entries: run.entries(), busy: false }
-}
-
-/// What is picked: as by default, but tiers follow the size of an index file, so that small ones make tiers too.
+/// When to compact what, by the sizes of what flushes write.
 fn policy(options: &Options) -> Policy {
-    let file_bytes = options.index_file_bytes;
-    Policy { tier_bytes: file_bytes / 16, upper_bytes_min: file_bytes / 4, ..Policy::default() }
+    let mut policy = Policy::new(options.rowset_bytes);
+    let memtable_bytes = options.memtable_seal_bytes() as u64;
+    // About the index run of a full memtable.
+    policy.index.tier_bytes = (memtable_bytes / 8).max(1);
+    policy.index.upper_bytes_min = memtable_bytes / 2;
+    policy
 }
 
-/// How many runs a view has beyond what picking leaves when compaction keeps up.
-pub(crate) fn debt(view: &TabletView, options: &Options) -> usize {
-    let largest = view.runs.iter().map(|run| run.bytes()).max().unwrap_or(0);
-    view.runs.len().saturating_sub(policy(options).runs_max(largest))
+/// What to do next in a tablet that is in the state of `view`.
+fn look(
+    core: &Core,
+    tablet: &Tablet,
+    view: &TabletView,
+    noted: &mut Noted,
+    retention: &Retention,
+    eagerness: Eagerness,
+) -> Option<Work> {
+    let is_idle = eagerness == Eagerness::Idle;
+    if noted.is_settled(&view.run_ids, is_idle) {
+        return None;
+    }
+    let notes = NotesAt { noted, retention, now: core.clock.now(), with_jobs: true };
+    let shape = Shape::of(view, &notes, tablet.compacting.overwrite_percent());
+    let work = pick::pick(&shape, &policy(&core.options), is_idle);
+    if work.is_none() && !shape.holds_old_versions() {
+        noted.settle(&view.run_ids, is_idle);
+    }
+    work.filter(|work| match eagerness {
+        Eagerness::Below(bytes) => work.bytes <= bytes,
+        Eagerness::Busy | Eagerness::Idle => true,
+    })
 }
 
-/// Takes the next compaction: that of the tablet with the most runs. `is_idle` allows work that only tidies up.
-pub(crate) fn claim(core: &Core, is_idle: bool) -> Option<CompactionJob> {
+/// Looks at one tablet, and registers what there is to do.
+fn claim_in(
+    core: &Core,
+    tablet: &Arc<Tablet>,
+    retention: &Retention,
+    eagerness: Eagerness,
+) -> Option<CompactionJob> {
+    if tablet.is_dropped() {
+        return None;
+    }
+    let mut noted = tablet.compacting.lock();
+    let view = tablet.view.pin();
+    let work = look(core, tablet, &view, &mut noted, retention, eagerness)?;
+    Some(register(tablet, view, &mut noted, work))
+}
+
+fn register(tablet: &Arc<Tablet>, view: Arc<TabletView>, noted: &mut Noted, work: Work) -> CompactionJob {
+    let run_ids = view.run_ids[work.inputs.clone()].to_vec();
+    noted.register(&run_ids);
+    CompactionJob { tablet: Arc::clone(tablet), view, work, run_ids }
+}
+
+/// Takes the next compaction: the smallest that has to be, over all tablets; else one that tidies up, if that is wanted.
+pub(crate) fn claim(core: &Core, eagerness: Eagerness) -> Option<CompactionJob> {
     if !core.health.is_healthy() || !core.backoff.is_over(core.clock.now()) {
         return None;
     }
-    let policy = policy(&core.options);
-    let mut best: Option<CompactionJob> = None;
-    for table in core.catalog.all() {
-        let tablet = table.tablet.clone();
-        if tablet.is_compacting.swap(true, Ordering::AcqRel) {
-            continue;
+    let retention = core.registry.retention();
+    if eagerness == Eagerness::Idle {
+        return claim_smallest(core, &retention, Eagerness::Busy)
+            .or_else(|| claim_smallest(core, &retention, Eagerness::Idle));
+    }
+    claim_smallest(core, &retention, eagerness)
+}
+
+fn claim_smallest(core: &Core, retention: &Retention, eagerness: Eagerness) -> Option<CompactionJob> {
+    loop {
+        let smallest = core
+            .catalog
+            .all()
+            .into_iter()
+            .filter(|table| !table.tablet.is_dropped())
+            .filter_map(|table| {
+                let tablet = &table.tablet;
+                let mut noted = tablet.compacting.lock();
+                let view = tablet.view.pin();
+                let work = look(core, tablet, &view, &mut noted, retention, eagerness)?;
+                Some((work.bytes, Arc::clone(tablet)))
+            })
+            .min_by_key(|(bytes, _)| *bytes);
+        let (_, tablet) = smallest?;
+        // Others may have been faster; then there is something else, or nothing.
+        if let Some(job) = claim_in(core, &tablet, retention, eagerness) {
+            return Some(job);
         }
+    }
+}
+
+/// How many tablets have a compaction that has to be and does not run yet.
+pub(crate) fn due(core: &Core) -> usize {
+    let retention = core.registry.retention();
+    let is_due = |tablet: &Tablet| {
+        let mut noted = tablet.compacting.lock();
         let view = tablet.view.pin();
-        let shapes: Vec<RunShape> = view.runs.iter().map(|run| shape(run)).collect();
-        // From here on the job's drop unregisters.
-        let mut job = CompactionJob { tablet, view, inputs: 0..0 };
-        let Some(inputs) = pick(&shapes, &policy, is_idle) else { continue };
-        job.inputs = inputs;
-        if best.as_ref().is_none_or(|best| best.view.runs.len() < job.view.runs.len()) {
-            best = Some(job);
-        }
-    }
-    best
+        look(core, tablet, &view, &mut noted, &retention, Eagerness::Busy).is_some()
+    };
+    core.catalog.all().iter().filter(|table| is_due(&table.tablet)).count()
 }
 
-/// A compaction of all runs of a tablet into one; `None` if there is nothing to merge or one is running.
-pub(crate) fn claim_whole(tablet: &Arc<Tablet>) -> Option<CompactionJob> {
-    if tablet.is_compacting.swap(true, Ordering::AcqRel) {
-        return None;
+/// Finds out by how much these tablets are behind, and tells the backpressure about the worst of all.
+pub(crate) fn note_debt<'a>(core: &Core, changed: impl IntoIterator<Item = &'a Arc<Tablet>>) {
+    let retention = core.registry.retention();
+    for tablet in changed {
+        let noted = tablet.compacting.lock();
+        let view = tablet.view.pin();
+        let notes = NotesAt { noted: &noted, retention: &retention, now: core.clock.now(), with_jobs: false };
+        let shape = Shape::of(&view, &notes, 0);
+        tablet.compacting.set_debt(pick::debt(&shape, &policy(&core.options)));
     }
-    let view = tablet.view.pin();
-    let runs = view.runs.len();
-    let job = CompactionJob { tablet: Arc::clone(tablet), view, inputs: 0..runs };
-    (runs > 0).then_some(job)
-}
-
-/// Runs the slices one after the other, in the worker that has the job.
-struct InTurn;
-
-impl Executor for InTurn {
-    fn run<'a>(&self, jobs: Vec<Box<dyn FnOnce() + Send + 'a>>) {
-        for job in jobs {
-            job();
-        }
+    let (mut runs, mut depth) = (0, 0);
+    for table in core.catalog.all() {
+        let debt = table.tablet.compacting.debt();
+        runs = runs.max(debt.0);
+        depth = depth.max(debt.1);
     }
-}
-
-/// Moves no rows.
-struct Stay;
-
-impl Relocate for Stay {
-    fn relocate(&mut self, _key: &[u8], _entry: Entry, from: Location) -> Result<Location, BoxError> {
-        Ok(from)
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), BoxError> {
-        Ok(())
-    }
+    core.stall.set_debt(runs, depth);
 }
 
 /// Runs a job and installs what it gives.
 pub(crate) fn run(core: &Core, job: &CompactionJob) -> Result<(), Error> {
+    let start = core.clock.now();
     let result = merge_and_install(core, job);
+    core.counters.note_compaction_time(core.clock.now().saturating_sub(start));
     match &result {
         Ok(()) => core.backoff.succeeded(),
-        Err(error) if core.workers.stopping().load(Ordering::Acquire) || job.tablet.is_dropped() => {
+        Err(error) if job.tablet.compacting.cancel().load(Ordering::Acquire) => {
             tracing::debug!(%error, "a compaction was given up");
         }
         Err(error) => {
             core.counters.failed_compactions.add(1);
-            core.backoff.failed(core.clock.now());
+            if error.kind() == ErrorKind::NoSpace {
+                core.backoff.failed(core.clock.now());
+            } else {
+                job.tablet.compacting.note_failure(&job.run_ids, &job.work.moving, core.clock.now());
+                note_debt(core, [&job.tablet]);
+            }
             tracing::warn!(%error, tablet = %job.tablet.id, "a compaction failed and will be tried again");
         }
     }
@@ -159,25 +245,62 @@ pub(crate) fn run(core: &Core, job: &CompactionJob) -> Result<(), Error> {
 }
 
 fn merge_and_install(core: &Core, job: &CompactionJob) -> Result<(), Error> {
-    let inputs: Vec<Arc<Run>> = job.view.runs[job.inputs.clone()].to_vec();
-    let outputs = Outputs::new(&core.files, FileKind::Index);
-    let compaction = Compaction {
-        base: job.inputs.end == job.view.runs.len(),
-        inputs: inputs.clone(),
-        retention: core.registry.retention(),
-        moving: Vec::new(),
-        options: CompactionOptions::for_files(run_options(&core.options)),
-    };
-    let stopping = core.workers.stopping();
-    let outcome = compaction.run(&outputs, &InTurn, &|_slice| Box::new(Stay), stopping)?;
-    let installed = install(core, job, &inputs, &outcome);
-    if let Err(error) = &installed
+    let index_outputs = Outputs::new(&core.files, FileKind::Index);
+    let row_outputs = Arc::new(Outputs::new(&core.files, FileKind::Rows));
+    let retention = core.registry.retention();
+    let result = merge(core, job, &retention, &index_outputs, &row_outputs)
+        .and_then(|merged| install(core, job, &retention, &merged));
+    if let Err(error) = &result
         && (error.kind() == ErrorKind::NoSpace || !core.health.is_poisoned())
     {
         // The edit never was.
-        outputs.discard();
+        index_outputs.discard();
+        row_outputs.discard();
     }
-    installed
+    result
+}
+
+/// What a job has written.
+struct Merged {
+    outcome: Outcome,
+    rowsets: Vec<WrittenRowset>,
+}
+
+fn merge(
+    core: &Core,
+    job: &CompactionJob,
+    retention: &Retention,
+    index_outputs: &Outputs,
+    row_outputs: &Arc<Outputs>,
+) -> Result<Merged, Error> {
+    let Work { inputs, moving, moved_bytes, bytes } = &job.work;
+    let compaction = Compaction {
+        base: inputs.end == job.view.runs.len(),
+        inputs: job.view.runs[inputs.clone()].to_vec(),
+        retention: retention.clone(),
+        moving: moving.clone(),
+        options: CompactionOptions::for_files(run_options(&core.options)),
+    };
+    let flush_first = (!core.is_inline()).then(|| Arc::clone(core.stall.flush_first()));
+    let movers = Moving::new(
+        &job.view.rowsets,
+        moving,
+        *moved_bytes,
+        Arc::clone(row_outputs),
+        rowset_options(&core.options),
+        flush_first,
+    );
+    let lanes = Lanes { core, bytes: *bytes };
+    let cancel = job.tablet.compacting.cancel();
+    let outcome = compaction.run(index_outputs, &lanes, &|slice| movers.slice(slice), cancel)?;
+    let (rowsets, rows) = movers.finish()?;
+    let written: u64 = rowsets.iter().map(|rowset| rowset.info.entries).sum();
+    assert!(
+        rows == written && rows == outcome.stats.entries_moved,
+        "a row is written for each entry that moves: {rows}, {written}, {}",
+        outcome.stats.entries_moved
+    );
+    Ok(Merged { outcome, rowsets })
 }
 
 /// The files of the new run, in key order, with those that moved over untouched.
@@ -200,13 +323,69 @@ fn open_output(core: &Core, outcome: &Outcome) -> Result<Option<Arc<Run>>, Error
     Ok(Some(Arc::new(Run::new(files)?)))
 }
 
-fn install(core: &Core, job: &CompactionJob, inputs: &[Arc<Run>], outcome: &Outcome) -> Result<(), Error> {
+/// How a view changes: the inputs go, the output takes their place, and the new rowsets come. Flushes may have put runs
+/// on top meanwhile, and other compactions may have replaced runs above and below.
+struct Change<'a> {
+    job: &'a CompactionJob,
+    run_id: u64,
+    run: Option<Arc<Run>>,
+    added: Vec<Arc<Rowset>>,
+}
+
+impl Change<'_> {
+    /// The view after the change, with the rowsets that nothing points to any more still in it.
+    fn apply(&self, view: &TabletView) -> TabletView {
+        let inputs = self.job.run_ids.len();
+        let at =
+            view.run_ids.windows(inputs).position(|ids| ids == self.job.run_ids).unwrap_or_else(|| {
+                panic!("tablet {}: only one compaction removes a run", self.job.tablet.id)
+            });
+        let mut runs = view.runs.clone();
+        let mut run_ids = view.run_ids.clone();
+        runs.splice(at..at + inputs, self.run.clone());
+        run_ids.splice(at..at + inputs, self.run.as_ref().map(|_| self.run_id));
+        TabletView {
+            memtables: view.memtables.clone(),
+            runs,
+            run_ids,
+            rowsets: Arc::new(view.rowsets.with(&[], self.added.iter().cloned())),
+            flushed_through: view.flushed_through,
+        }
+    }
+
+    /// The rowsets of a changed view that nothing points to.
+    ///
+    /// # Panics
+    /// If a rowset whose rows were moved is not among them, or if an entry of the new run leads nowhere: what is in
+    /// force is right still, and must stay.
+    fn dead(&self, next: &TabletView) -> Vec<Arc<Rowset>> {
+        let live: BTreeMap<RowsetId, u64> = live_counts(next);
+        for moved in &self.job.work.moving {
+            assert_eq!(live.get(moved), Some(&0), "no entry points into rowset {moved}, which was moved");
+        }
+        for file in self.run.iter().flat_map(|run| run.files()) {
+            for (rowset, _) in &file.properties.per_rowset {
+                assert!(next.rowsets.get(*rowset).is_some(), "rowset {rowset} is pointed to and there");
+            }
+        }
+        next.rowsets.iter().filter(|rowset| live.get(&rowset.id()) == Some(&0)).cloned().collect()
+    }
+}
+
+fn install(core: &Core, job: &CompactionJob, retention: &Retention, merged: &Merged) -> Result<(), Error> {
     core.files.sync_dir().inspect_err(|error| core.health.poison(error))?;
+    let outcome = &merged.outcome;
     let files = output_files(outcome);
-    let run = open_output(core, outcome)?;
-    let run_id = core.files.next_id().0;
-    let removed_runs: Vec<u64> = job.view.run_ids[job.inputs.clone()].to_vec();
-    let replaced = replace_runs(&job.tablet, inputs, run.as_ref(), run_id);
+    let open = |rowset| open_rowset(&core.files, &core.cache, &rowset_info(rowset));
+    let change = Change {
+        job,
+        run_id: core.files.next_id().0,
+        run: open_output(core, outcome)?,
+        added: merged.rowsets.iter().map(open).collect::<Result<_, _>>()?,
+    };
+    if let Some(run) = &change.run {
+        job.tablet.compacting.note_run(change.run_id, retention, run.versions());
+    }
     let dead = std::cell::RefCell::new(Vec::new());
     let installed = core.manifest.install(
         |state| {
@@ -214,18 +393,19 @@ fn install(core: &Core, job: &CompactionJob, inputs: &[Arc<Run>], outcome: &Outc
                 return Ok(None);
             }
             // Under the manifest's lock no other edit changes the view: what is dead here is dead for good.
-            let view = job.tablet.view.pin();
-            let next = replaced(&view);
-            *dead.borrow_mut() = dead_rowsets(&next);
-            let added_runs =
-                if run.is_some() { vec![RunDesc { id: run_id, files: files.clone() }] } else { Vec::new() };
+            *dead.borrow_mut() = change.dead(&change.apply(&job.tablet.view.pin()));
             Ok(Some(Edit {
                 attested: Some(core.log.synced()),
                 version_ceiling: core.commit.ceiling_to_raise(),
                 tablets: vec![TabletEdit {
                     tablet: job.tablet.id,
-                    removed_runs: removed_runs.clone(),
-                    added_runs,
+                    removed_runs: job.run_ids.clone(),
+                    added_runs: change
+                        .run
+                        .iter()
+                        .map(|_| RunDesc { id: change.run_id, files: files.clone() })
+                        .collect(),
+                    added_rowsets: merged.rowsets.iter().map(rowset_info).collect(),
                     removed_rowsets: dead.borrow().iter().map(|rowset| rowset.id()).collect(),
                     ..TabletEdit::default()
                 }],
@@ -236,7 +416,7 @@ fn install(core: &Core, job: &CompactionJob, inputs: &[Arc<Run>], outcome: &Outc
             core.commit.raise_ceiling(state.version_ceiling);
             let gone: Vec<RowsetId> = dead.borrow().iter().map(|rowset| rowset.id()).collect();
             job.tablet.view.replace(|view| {
-                let next = replaced(view);
+                let next = change.apply(view);
                 TabletView { rowsets: Arc::new(next.rowsets.with(&gone, [])), ..next }
             });
         },
@@ -245,78 +425,68 @@ fn install(core: &Core, job: &CompactionJob, inputs: &[Arc<Run>], outcome: &Outc
     if installed.is_none() {
         return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped under its compaction"));
     }
+    retire(core, job, merged, dead.take());
+    Ok(())
+}
+
+/// What is left to do after the install.
+fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowset>>) {
+    let outcome = &merged.outcome;
+    let inputs = &job.view.runs[job.work.inputs.clone()];
     let kept: Vec<FileId> = outcome.reused.iter().map(|file| file.info.id).collect();
     for file in inputs.iter().flat_map(|run| run.files()).filter(|file| !kept.contains(&file.info.id)) {
         core.files.retire_index(Arc::clone(file));
     }
-    for rowset in dead.take() {
+    let gone: Vec<RowsetId> = dead.iter().map(|rowset| rowset.id()).collect();
+    for rowset in dead {
         core.files.retire_rows(rowset);
     }
-    core.counters.note_compaction(&outcome.stats);
-    core.note_runs();
+    let newer = inputs.iter().rev().skip(1).map(|run| run.entries()).sum();
+    job.tablet.compacting.learn(newer, &outcome.stats);
+    job.tablet.compacting.forget(&job.run_ids, &gone);
+    let moved_bytes = merged.rowsets.iter().map(|rowset| rowset.info.len).sum();
+    core.counters.note_compaction(&outcome.stats, moved_bytes, gone.len() as u64);
+    note_debt(core, [&job.tablet]);
     core.signals.housekeeping.set();
-    Ok(())
 }
 
-/// How a view changes: the inputs go, the output takes their place. Flushes may have put runs on top meanwhile.
-fn replace_runs<'a>(
-    tablet: &'a Tablet,
-    inputs: &'a [Arc<Run>],
-    output: Option<&'a Arc<Run>>,
-    run_id: u64,
-) -> impl Fn(&TabletView) -> TabletView + 'a {
-    move |view| {
-        let at = view
-            .runs
-            .iter()
-            .position(|run| Arc::ptr_eq(run, &inputs[0]))
-            .unwrap_or_else(|| panic!("tablet {}: only its one compaction removes runs", tablet.id));
-        let mut runs = view.runs.clone();
-        let mut run_ids = view.run_ids.clone();
-        runs.splice(at..at + inputs.len(), output.cloned());
-        run_ids.splice(at..at + inputs.len(), output.map(|_| run_id));
-        TabletView {
-            memtables: view.memtables.clone(),
-            runs,
-            run_ids,
-            rowsets: Arc::clone(&view.rowsets),
-            flushed_through: view.flushed_through,
-        }
-    }
-}
-
-fn dead_rowsets(view: &TabletView) -> Vec<Arc<Rowset>> {
-    let live: BTreeMap<RowsetId, u64> = live_counts(view);
-    view.rowsets.iter().filter(|rowset| live.get(&rowset.id()) == Some(&0)).cloned().collect()
-}
-
-/// Merges all runs of a tablet into one, in the caller's thread, after a compaction that is running.
+/// Merges all runs of a tablet into one, in the caller's thread, after the compactions that are running; then goes on
+/// until its rowsets are as they are when the engine had nothing else to do for long.
 pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Error> {
     let job = core.health.progress.wait_for(Duration::from_millis(20), || {
         if let Err(error) = core.health.check_writable().and_then(|()| tablet.check_not_dropped()) {
             return Some(Err(error));
         }
-        if tablet.view.pin().runs.is_empty() {
-            return Some(Ok(None));
+        let mut noted = tablet.compacting.lock();
+        if noted.is_compacting() {
+            return None;
         }
-        claim_whole(tablet).map(|job| Ok(Some(job)))
+        let view = tablet.view.pin();
+        let retention = core.registry.retention();
+        // It is asked for: also what has failed is tried again.
+        let notes = NotesAt { noted: &noted, retention: &retention, now: Duration::MAX, with_jobs: true };
+        let shape = Shape::of(&view, &notes, tablet.compacting.overwrite_percent());
+        let work = pick::pick_whole(&shape, &policy(&core.options));
+        Some(Ok(work.map(|work| register(tablet, view, &mut noted, work))))
     })?;
     let Some(job) = job else { return Ok(()) };
+    run_for_caller(core, &job)?;
+    drop(job);
+    loop {
+        core.health.check_writable()?;
+        tablet.check_not_dropped()?;
+        let retention = core.registry.retention();
+        let Some(job) = claim_in(core, tablet, &retention, Eagerness::Idle) else { return Ok(()) };
+        run_for_caller(core, &job)?;
+    }
+}
+
+/// Runs a job in a caller's thread, which closing waits for.
+fn run_for_caller(core: &Core, job: &CompactionJob) -> Result<(), Error> {
     let _caller = core.callers.read();
     core.health.check_writable()?;
-    run(core, &job)
+    run(core, job)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiers_follow_the_size_of_a_file() {
-        assert_eq!(policy(&Options::default()), Policy::default());
-        let small = Options { index_file_bytes: 1024, ..Options::default() };
-        let run = |entries: u64| RunShape { bytes: entries * 30, entries, busy: false };
-        let runs = [run(10), run(11), run(12), run(10), run(1000)];
-        assert_eq!(pick(&runs, &policy(&small), false), Some(0..4), "the large run stays out of it");
-    }
-}
+mod tests;

@@ -18,12 +18,11 @@ use codec::Version;
 use parking_lot::{Mutex, RwLock};
 use vfs::Lock;
 
-use crate::background::{self, Activity};
+use crate::background;
 use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
-use crate::compaction;
-use crate::compaction::Backoff;
+use crate::compaction::{Backoff, Permits};
 use crate::error::Error;
 use crate::files::Files;
 use crate::health::HealthCell;
@@ -60,8 +59,8 @@ pub(crate) struct Core {
     pub(crate) workers: Workers,
     pub(crate) signals: Signals,
     pub(crate) backoff: Backoff,
+    pub(crate) compaction_permits: Permits,
     pub(crate) counters: Counters,
-    pub(crate) activity: Activity,
     pub(crate) buffers: BufferPool,
     /// Set while a caller's thread does inline work, which must not nest.
     pub(crate) is_inline_busy: AtomicBool,
@@ -115,11 +114,9 @@ impl Core {
         })
     }
 
-    /// Tells the backpressure by how many runs the worst tablet is behind.
-    pub(crate) fn note_runs(&self) {
-        let tables = self.catalog.all();
-        let debt = tables.iter().map(|table| compaction::debt(&table.tablet.view.pin(), &self.options)).max();
-        self.stall.set_debt(debt.unwrap_or(0));
+    /// How many threads compact at most: all but the one that flushes.
+    pub(crate) fn compaction_threads(&self) -> usize {
+        self.options.background_threads.max(2) - 1
     }
 
     pub(crate) fn is_inline(&self) -> bool {

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 use codec::{TableId, TabletId, Version};
 use parking_lot::{Mutex, RwLock};
 
-use crate::background::{self, Activity};
+use crate::background;
 use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
 use crate::commit::Commit;
-use crate::compaction::Backoff;
+use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
 use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;
@@ -109,14 +109,14 @@ impl Engine {
             workers: Workers::default(),
             signals: Signals::default(),
             backoff: Backoff::default(),
+            compaction_permits: Permits::default(),
             counters: Counters::default(),
-            activity: Activity::default(),
             buffers: BufferPool::default(),
             is_inline_busy: AtomicBool::new(false),
             callers: RwLock::default(),
             lock: Mutex::new(Some(lock)),
         });
-        core.note_runs();
+        compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
         let handle = Arc::new(Handle { core: Arc::clone(&core) });
         background::start(&core)?;
         // Debt from before is worked off without a new flush.
@@ -266,7 +266,7 @@ impl Engine {
             core.files.retire_rows(Arc::clone(rowset));
         }
         table.tablet.view.replace(|view| TabletView::empty(Arc::clone(view.active())));
-        core.note_runs();
+        compaction::note_debt(core, []);
         core.health.progress.notify();
         core.signals.housekeeping.set();
         core.run_inline_work();
@@ -366,6 +366,9 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     let refused = core.health.check_writable().err();
     core.health.close();
     core.workers.stop();
+    for table in core.catalog.all() {
+        table.tablet.compacting.set_cancelled(true);
+    }
     core.signals.flush.set();
     core.signals.compaction.set();
     core.signals.housekeeping.set();

@@ -179,15 +179,15 @@ pub(crate) fn path(dir: &Path, id: FileId, kind: FileKind) -> PathBuf {
 /// Gives numbers and paths of one kind of file to a writer, and remembers them, so that a job that fails can remove
 /// what it wrote.
 #[derive(Debug)]
-pub(crate) struct Outputs<'a> {
-    files: &'a Files,
+pub(crate) struct Outputs {
+    files: Arc<Files>,
     kind: FileKind,
     given: Mutex<Vec<FileId>>,
 }
 
-impl<'a> Outputs<'a> {
-    pub(crate) fn new(files: &'a Files, kind: FileKind) -> Outputs<'a> {
-        Outputs { files, kind, given: Mutex::default() }
+impl Outputs {
+    pub(crate) fn new(files: &Arc<Files>, kind: FileKind) -> Outputs {
+        Outputs { files: Arc::clone(files), kind, given: Mutex::default() }
     }
 
     /// Removes every file that was given out here.
@@ -197,7 +197,7 @@ impl<'a> Outputs<'a> {
     }
 }
 
-impl pkindex::Output for Outputs<'_> {
+impl pkindex::Output for Outputs {
     fn next_file(&self) -> io::Result<(FileId, PathBuf)> {
         let id = self.files.next_id();
         self.given.lock().push(id);

@@ -15,6 +15,7 @@ use pkindex::{Entry, IndexFile, Output, Retention, Run, RunOptions, RunWriter, W
 use sstable::{FileInfo, WriterOptions};
 use wal::Position;
 
+use crate::compaction;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files, Outputs};
@@ -70,7 +71,7 @@ pub(crate) fn rowset_options(options: &Options) -> RowsetOptions {
 
 /// Writes one memtable as rowsets and one run. The files are synced, the directory is not.
 pub(crate) fn write_memtable(
-    files: &Files,
+    files: &Arc<Files>,
     options: &Options,
     memtable: &Memtable,
     retention: &Retention,
@@ -221,7 +222,7 @@ pub(crate) fn run(core: &Core, job: &FlushJob) {
     let start = core.clock.now();
     let bytes: usize = job.memtables.iter().map(|(_, slot)| slot.counted).sum();
     match write_and_install(core, job) {
-        Ok(()) => core.stall.note_flush(bytes, core.clock.now().saturating_sub(start)),
+        Ok(()) => core.stall.note_flush(bytes, start, core.clock.now()),
         Err(error) => {
             give_back(job);
             core.health.fail(&error.context("a flush failed"));
@@ -238,7 +239,7 @@ fn write_and_install(core: &Core, job: &FlushJob) -> Result<(), Error> {
         tracing::warn!(error = %first, "a flush is tried once more");
         write_all(core, job, &retention)
     })?;
-    install(core, job, &flushed)
+    install(core, job, &retention, &flushed)
 }
 
 fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
@@ -269,7 +270,7 @@ struct Opened {
     rowsets: Vec<Arc<Rowset>>,
 }
 
-fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error> {
+fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushed]) -> Result<(), Error> {
     let prepared = || {
         core.files.sync_dir()?;
         let log_end = job.memtables.iter().map(|(_, slot)| slot.log_end).max().expect("a job has memtables");
@@ -290,6 +291,11 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
     // A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is for the
     // drop to retire them, or for the table to go on with them if the drop fails.
     let is_named = std::cell::RefCell::new(Vec::new());
+    for (((tablet, _), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+        if let Some(run) = &opened.run {
+            tablet.compacting.note_run(done.run_id, retention, run.versions());
+        }
+    }
     let installed = core.manifest.install(
         |state| {
             *is_named.borrow_mut() =
@@ -333,7 +339,7 @@ fn install(core: &Core, job: &FlushJob, flushed: &[Flushed]) -> Result<(), Error
         }
     }
     delete_log_below(core, log_start);
-    core.note_runs();
+    compaction::note_debt(core, job.memtables.iter().map(|(tablet, _)| tablet));
     core.signals.compaction.set();
     Ok(())
 }

@@ -125,3 +125,19 @@ impl Workers {
         }
     }
 }
+
+/// Runs `work` on this thread, as number 0, and on up to `more` threads of its own beside it, and waits for all. A thread
+/// that cannot be started is done without: the others must be able to do its part.
+pub(crate) fn in_parallel(name: &str, more: usize, work: impl Fn(usize) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        for number in 1..=more {
+            let builder = std::thread::Builder::new().name(format!("nyala-{name}"));
+            if let Err(error) = builder.spawn_scoped(scope, move || work(number)) {
+                tracing::warn!(%error, "a thread could not be started");
+                break;
+            }
+        }
+        work(0);
+    });
+}

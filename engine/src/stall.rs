@@ -2,14 +2,17 @@
 //!
 //! Owns the count of memtable bytes and the pace of admission. Above the soft mark a batch waits for as long as its
 //! bytes take at the allowed rate; the rate falls from well above what the flushes manage to well below as memory
-//! fills, so the fill settles between the marks. The index's debt (runs beyond what reads bear) counts like memory.
-//! At the hard mark a batch waits until a flush frees memory.
+//! fills, so the fill settles between the marks. The debt of compaction (runs, and rowsets over one key, beyond what
+//! reads bear) slows writers too: the rate halves with each step of debt, from twice what the flushes manage down to a
+//! small part of it, so that it settles where compaction keeps up. At the hard mark of memory a batch waits until a flush
+//! frees some; debt alone stops nobody.
 //!
 //! Invariant: a batch is admitted while the usage before it is below the hard mark, however large the batch.
 //!
 //! Lock order: the pace is a leaf; nobody sleeps under it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -27,16 +30,39 @@ const RATE_START: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
 /// Runs that a tablet has beyond what compaction leaves when it keeps up: from where writers begin to be slowed, and
 /// where the slowing is strongest.
-pub(crate) const DEBT_SOFT: usize = 6;
-pub(crate) const DEBT_HARD: usize = 40;
+pub(crate) const RUNS_SOFT: usize = 6;
+pub(crate) const RUNS_HARD: usize = 40;
+/// The same for rowsets over one key, beyond the bound of their depth.
+pub(crate) const DEPTH_SOFT: usize = 0;
+pub(crate) const DEPTH_HARD: usize = 36;
+/// How often the rate is halved where debt slows most.
+const DEBT_HALVINGS: f64 = 7.0;
+
+/// Writers are idle when no flush came for this long at least.
+const IDLE_AFTER_MIN: Duration = Duration::from_millis(500);
+/// A longer time between flushes counts as this.
+const FLUSH_GAP_MAX: Duration = Duration::from_secs(5);
+
+/// How flushes come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rhythm {
+    /// When the last one ended.
+    last: Duration,
+    /// The time from one to the next, smoothed.
+    gap: Duration,
+}
 
 #[derive(Debug)]
 pub(crate) struct Stall {
     used: AtomicUsize,
     soft: usize,
     hard: usize,
-    /// By how many runs the worst tablet is behind.
-    debt: AtomicUsize,
+    /// By how many runs the worst tablet is behind, and by how many rowsets over one key.
+    debt_runs: AtomicUsize,
+    debt_depth: AtomicUsize,
+    /// Whether a flush should have the machine: memory is short, and the debt of compaction is not what slows writers.
+    flush_first: Arc<AtomicBool>,
+    rhythm: Mutex<Rhythm>,
     /// What flushes manage, in bytes of memtable a second.
     rate: AtomicU64,
     /// When the batches admitted so far are paid for.
@@ -53,7 +79,10 @@ impl Stall {
             used: AtomicUsize::new(0),
             soft: memtable_bytes_max / 2,
             hard: memtable_bytes_max,
-            debt: AtomicUsize::new(0),
+            debt_runs: AtomicUsize::new(0),
+            debt_depth: AtomicUsize::new(0),
+            flush_first: Arc::default(),
+            rhythm: Mutex::default(),
             rate: AtomicU64::new(RATE_START),
             paid_until: Mutex::default(),
             delays: AtomicU64::new(0),
@@ -77,18 +106,61 @@ impl Stall {
 
     pub(crate) fn grow(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.note_pressure();
     }
 
     pub(crate) fn shrink(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.note_pressure();
     }
 
-    pub(crate) fn set_debt(&self, runs: usize) {
-        self.debt.store(runs, Ordering::Relaxed);
+    /// Tells by how many runs, and by how many rowsets over one key, the worst tablet is behind.
+    pub(crate) fn set_debt(&self, runs: usize, depth: usize) {
+        self.debt_runs.store(runs, Ordering::Relaxed);
+        self.debt_depth.store(depth, Ordering::Relaxed);
+        self.note_pressure();
     }
 
-    /// Tells how long a flush of so many bytes took.
-    pub(crate) fn note_flush(&self, bytes: usize, took: Duration) {
+    /// What [`Stall::set_debt`] was told last.
+    pub(crate) fn debt(&self) -> (usize, usize) {
+        (self.debt_runs.load(Ordering::Relaxed), self.debt_depth.load(Ordering::Relaxed))
+    }
+
+    /// Whether compactions should leave the machine to a flush for a moment.
+    pub(crate) fn is_flush_first(&self) -> bool {
+        self.flush_first.load(Ordering::Relaxed)
+    }
+
+    /// The same, for those who outlive a borrow.
+    pub(crate) fn flush_first(&self) -> &Arc<AtomicBool> {
+        &self.flush_first
+    }
+
+    /// Whether writers leave the engine alone: memory is not short, compaction not behind, and no flush has come for so
+    /// long that the next would be late if they went on as before.
+    pub(crate) fn is_idle(&self, now: Duration) -> bool {
+        let rhythm = *self.rhythm.lock();
+        let is_late = now.saturating_sub(rhythm.last) >= IDLE_AFTER_MIN.max(rhythm.gap * 2);
+        is_late && !self.is_above_soft() && self.debt_pressure() == 0.0
+    }
+
+    fn note_pressure(&self) {
+        let is_flush_first = self.is_above_soft() && self.debt_pressure() == 0.0;
+        // Read first: it changes rarely, and others read it often.
+        if self.is_flush_first() != is_flush_first {
+            self.flush_first.store(is_flush_first, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells of a flush of so many bytes: when it began and ended.
+    pub(crate) fn note_flush(&self, bytes: usize, start: Duration, end: Duration) {
+        let took = end.saturating_sub(start);
+        {
+            let mut rhythm = self.rhythm.lock();
+            let gap = end.saturating_sub(rhythm.last).min(FLUSH_GAP_MAX);
+            rhythm.gap = (rhythm.gap * 3 + gap) / 4;
+            rhythm.last = end;
+        }
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
         let now = (bytes as u64).saturating_mul(1_000_000) / micros;
         let before = self.rate.load(Ordering::Relaxed);
@@ -96,14 +168,27 @@ impl Stall {
             .store(((before.saturating_mul(3).saturating_add(now)) / 4).max(RATE_MIN), Ordering::Relaxed);
     }
 
-    /// How far between the marks the engine is: 0 at the soft mark or below it, 1 at the hard mark.
-    fn pressure(&self) -> f64 {
-        let between = |value: usize, soft: usize, hard: usize| {
-            value.saturating_sub(soft) as f64 / (hard - soft).max(1) as f64
-        };
-        let memory = between(self.used(), self.soft, self.hard);
-        let debt = between(self.debt.load(Ordering::Relaxed), DEBT_SOFT, DEBT_HARD);
-        memory.max(debt).min(1.0)
+    /// How far memory is between the marks: 0 at the soft mark or below it, 1 at the hard mark.
+    fn memory_pressure(&self) -> f64 {
+        between(self.used(), self.soft, self.hard)
+    }
+
+    /// The same for the debt of compaction.
+    fn debt_pressure(&self) -> f64 {
+        let (runs, depth) = self.debt();
+        between(runs, RUNS_SOFT, RUNS_HARD).max(between(depth, DEPTH_SOFT, DEPTH_HARD))
+    }
+
+    /// How fast batches may come, as a multiple of what the flushes manage; `None` if as fast as they like.
+    ///
+    /// Twice it where memory or debt begin to press; for memory a quarter of it at the hard mark, for debt less and less.
+    /// It equals what is worked off somewhere between, and settles there.
+    fn pace(&self) -> Option<f64> {
+        let (memory, debt) = (self.memory_pressure(), self.debt_pressure());
+        if memory == 0.0 && debt == 0.0 {
+            return None;
+        }
+        Some((2.0 - 1.75 * memory).min(2.0 * (-DEBT_HALVINGS * debt).exp2()))
     }
 
     /// Waits as long as a batch of so many bytes has to. `signal` wakes the workers before a stop.
@@ -127,16 +212,14 @@ impl Stall {
             self.note_wait(clock.now().saturating_sub(start));
             return admitted;
         }
-        let pressure = self.pressure();
-        if pressure > 0.0 {
-            self.delay(bytes, pressure, clock);
+        if let Some(pace) = self.pace() {
+            self.delay(bytes, pace, clock);
         }
         Ok(())
     }
 
-    fn delay(&self, bytes: usize, pressure: f64, clock: &Clock) {
-        // Twice the flush rate at the soft mark, a quarter of it at the hard one: equal to it somewhere between.
-        let allowed = self.rate.load(Ordering::Relaxed) as f64 * (2.0 - 1.75 * pressure);
+    fn delay(&self, bytes: usize, pace: f64, clock: &Clock) {
+        let allowed = self.rate.load(Ordering::Relaxed) as f64 * pace;
         let cost = Duration::from_secs_f64(bytes as f64 / allowed.max(1.0));
         let now = clock.now();
         let wait = {
@@ -160,30 +243,71 @@ impl Stall {
     }
 }
 
+/// How far a value is between two marks: 0 at the first or below it, 1 at the second or above it.
+fn between(value: usize, soft: usize, hard: usize) -> f64 {
+    (value.saturating_sub(soft) as f64 / (hard - soft).max(1) as f64).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pressure_grows_without_a_step() {
+    fn the_pace_falls_without_a_step_as_memory_fills() {
         let stall = Stall::new(1000);
-        let mut before = 0.0;
+        let mut before = 2.0;
         for used in 0..=1000 {
             stall.used.store(used, Ordering::Relaxed);
-            let pressure = stall.pressure();
-            assert!(pressure >= before && pressure - before < 0.01, "{used}: {before} to {pressure}");
-            before = pressure;
+            let pace = stall.pace().unwrap_or(2.0);
+            assert!(pace <= before && before - pace < 0.01, "{used}: {before} to {pace}");
+            before = pace;
         }
-        assert_eq!(before, 1.0);
+        assert_eq!(before, 0.25);
     }
 
     #[test]
-    fn the_debt_of_the_index_counts_too() {
+    fn the_pace_falls_without_a_step_as_debt_grows() {
+        for (runs, depth) in [(1, 0), (0, 1), (1, 1)] {
+            let stall = Stall::new(1000);
+            let mut before = 2.0;
+            for debt in 0..100 {
+                stall.set_debt(debt * runs, debt * depth);
+                let pace = stall.pace().unwrap_or(2.0);
+                // A step of debt takes no more than a quarter of the pace.
+                assert!(pace <= before && pace > before * 0.75, "{debt}: {before} to {pace}");
+                before = pace;
+            }
+            assert!(before < 0.02, "{before}");
+        }
+    }
+
+    #[test]
+    fn compaction_yields_to_a_flush_unless_its_own_debt_presses() {
         let stall = Stall::new(1000);
-        stall.set_debt(DEBT_SOFT);
-        assert_eq!(stall.pressure(), 0.0);
-        stall.set_debt(DEBT_HARD + 100);
-        assert_eq!(stall.pressure(), 1.0);
+        assert!(!stall.is_flush_first());
+        stall.grow(600);
+        assert!(stall.is_flush_first());
+        stall.set_debt(RUNS_SOFT + 1, 0);
+        assert!(!stall.is_flush_first());
+        stall.set_debt(0, 0);
+        stall.shrink(200);
+        assert!(!stall.is_flush_first());
+    }
+
+    #[test]
+    fn writers_are_idle_when_the_next_flush_is_late() {
+        let stall = Stall::new(1000);
+        let seconds = Duration::from_secs;
+        assert!(!stall.is_idle(Duration::from_millis(100)) && stall.is_idle(seconds(1)));
+        for second in 0..50 {
+            let start = seconds(2 * second);
+            stall.note_flush(1, start, start);
+            assert!(!stall.is_idle(start + Duration::from_millis(499)));
+        }
+        assert!(!stall.is_idle(seconds(98 + 3)), "a flush every two seconds: not late yet");
+        assert!(stall.is_idle(seconds(98 + 5)));
+        stall.grow(501);
+        assert!(!stall.is_idle(seconds(98 + 5)), "memory is short");
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //! Owns the counters that nothing else needs, and puts together what the other parts know. Reading them takes locks
 //! only for a moment, except that of the manifest, which may be at its disk.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pkindex::CompactionStats;
 
 use crate::catalog::TableCore;
+use crate::compaction;
 use crate::core::Core;
+use crate::rowset::Rowset;
 use crate::tablet::live_counts;
 
 /// A number that only grows.
@@ -36,15 +39,27 @@ pub(crate) struct Counters {
     compaction_entries_dropped: Counter,
     compaction_bytes_in: Counter,
     compaction_bytes_out: Counter,
+    moved_rows: Counter,
+    moved_bytes: Counter,
+    dropped_rowsets: Counter,
+    compaction_nanos: Counter,
 }
 
 impl Counters {
-    pub(crate) fn note_compaction(&self, stats: &CompactionStats) {
+    /// A compaction was installed: it wrote so many bytes of rows, and so many rowsets have left.
+    pub(crate) fn note_compaction(&self, stats: &CompactionStats, moved_bytes: u64, dropped_rowsets: u64) {
+        self.moved_rows.add(stats.entries_moved);
+        self.moved_bytes.add(moved_bytes);
+        self.dropped_rowsets.add(dropped_rowsets);
         self.compactions.add(1);
         self.compaction_entries_in.add(stats.entries_in);
         self.compaction_entries_dropped.add(stats.entries_dropped);
         self.compaction_bytes_in.add(stats.bytes_in);
         self.compaction_bytes_out.add(stats.bytes_out);
+    }
+
+    pub(crate) fn note_compaction_time(&self, took: Duration) {
+        self.compaction_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 
@@ -82,10 +97,26 @@ pub struct Stats {
     pub compaction_entries_in: u64,
     /// Index entries that they dropped.
     pub compaction_entries_dropped: u64,
-    /// Bytes that they read.
+    /// Bytes of index files that they read.
     pub compaction_bytes_in: u64,
-    /// Bytes that they wrote.
+    /// Bytes of index files that they wrote.
     pub compaction_bytes_out: u64,
+    /// Rows that they moved to new rowsets.
+    pub moved_rows: u64,
+    /// Bytes of these rowsets.
+    pub moved_bytes: u64,
+    /// Rowsets that left, since nothing pointed to them any more.
+    pub dropped_rowsets: u64,
+    /// The time that compactions took, from first to last, also those that failed.
+    pub compaction_time: Duration,
+    /// Threads that compact now.
+    pub compaction_threads: u64,
+    /// Tables with a compaction that waits for a thread.
+    pub compactions_due: u64,
+    /// By how many index runs the worst table is beyond what compaction leaves when it keeps up.
+    pub debt_runs: u64,
+    /// By how many rowsets over one key the worst table is beyond the bound.
+    pub debt_depth: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// Bytes of the manifest.
@@ -140,12 +171,29 @@ pub struct TableStats {
     pub stored_rows: u64,
     /// Rows that an index entry points to. The rest is garbage.
     pub live_rows: u64,
+    /// How many bytes of the rowsets are garbage, about.
+    pub garbage_bytes: u64,
+    /// How many rowsets cover a key, at most: what a scan reads side by side.
+    pub overlap_depth: u64,
 }
 
 impl TableStats {
+    /// Which part of the rowsets is garbage, from 0 to 1.
+    #[must_use]
+    pub fn garbage_share(&self) -> f64 {
+        self.garbage_bytes as f64 / self.row_bytes.max(1) as f64
+    }
+
     pub(crate) fn of(table: &TableCore) -> TableStats {
         let view = table.tablet.view.pin();
         let memory = table.tablet.memory();
+        let live = live_counts(&view);
+        let garbage = |rowset: &Arc<Rowset>| {
+            let info = rowset.info();
+            let dead = info.entries - live.get(&rowset.id()).copied().unwrap_or(0).min(info.entries);
+            let bytes = u128::from(info.len) * u128::from(dead) / u128::from(info.entries.max(1));
+            u64::try_from(bytes).expect("a part of a u64")
+        };
         let files = || view.runs.iter().flat_map(|run| run.files());
         TableStats {
             name: table.name.clone(),
@@ -159,7 +207,9 @@ impl TableStats {
             rowsets: view.rowsets.len() as u64,
             row_bytes: view.rowsets.iter().map(|rowset| rowset.info().len).sum(),
             stored_rows: view.rowsets.iter().map(|rowset| rowset.info().entries).sum(),
-            live_rows: live_counts(&view).values().sum(),
+            live_rows: live.values().sum(),
+            garbage_bytes: view.rowsets.iter().map(garbage).sum(),
+            overlap_depth: compaction::overlap_depth(&view) as u64,
         }
     }
 }
@@ -169,6 +219,7 @@ impl Stats {
         let tables: Vec<TableStats> = core.catalog.all().iter().map(|table| TableStats::of(table)).collect();
         let cache = core.cache.stats();
         let (snapshots, oldest) = core.registry.live();
+        let (debt_runs, debt_depth) = core.stall.debt();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             commit_groups: load(&core.commit.groups),
@@ -188,6 +239,14 @@ impl Stats {
             compaction_entries_dropped: core.counters.compaction_entries_dropped.get(),
             compaction_bytes_in: core.counters.compaction_bytes_in.get(),
             compaction_bytes_out: core.counters.compaction_bytes_out.get(),
+            moved_rows: core.counters.moved_rows.get(),
+            moved_bytes: core.counters.moved_bytes.get(),
+            dropped_rowsets: core.counters.dropped_rowsets.get(),
+            compaction_time: Duration::from_nanos(core.counters.compaction_nanos.get()),
+            compaction_threads: core.compaction_permits.busy() as u64,
+            compactions_due: compaction::due(core) as u64,
+            debt_runs: debt_runs as u64,
+            debt_depth: debt_depth as u64,
             log_bytes: core.log.total_bytes(),
             manifest_bytes: core.manifest.bytes(),
             index_bytes: tables.iter().map(|table| table.index_bytes).sum(),

@@ -14,6 +14,7 @@ use codec::{FileId, TabletId, Version};
 use parking_lot::Mutex;
 use wal::Position;
 
+use crate::compaction::Compacting;
 use crate::error::{Error, ErrorKind};
 use crate::memtable::Memtable;
 use crate::view::{TabletView, ViewCell};
@@ -40,8 +41,8 @@ pub(crate) struct Tablet {
     unflushed: Mutex<Vec<Unflushed>>,
     /// Set under the commit's stage; from then on no operation is applied.
     dropped: AtomicBool,
-    /// One compaction at a time.
-    pub(crate) is_compacting: AtomicBool,
+    /// What its compactions note.
+    pub(crate) compacting: Compacting,
     memtables_made: AtomicU64,
 }
 
@@ -66,7 +67,7 @@ impl Tablet {
             view: ViewCell::new(make(active)),
             unflushed: Mutex::new(unflushed),
             dropped: AtomicBool::new(false),
-            is_compacting: AtomicBool::new(false),
+            compacting: Compacting::default(),
             memtables_made: AtomicU64::new(1),
         }
     }
@@ -82,9 +83,11 @@ impl Tablet {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Set with the commit's stage. Taken back only if the drop could not be made durable.
+    /// Set with the commit's stage. Taken back only if the drop could not be made durable. Stops the tablet's compactions,
+    /// and does not wait for them.
     pub(crate) fn mark_dropped(&self, is_dropped: bool) {
         self.dropped.store(is_dropped, Ordering::Release);
+        self.compacting.set_cancelled(is_dropped);
     }
 
     /// Notes that the active memtable took operations that lie in the log from `first` to `end`. Returns by how many

@@ -1,8 +1,8 @@
 //! One compaction: some neighbouring index runs become one.
 //!
 //! Owns the order of work: plan the slices, have the executor run them, check what came out. Knows no manifest and no
-//! thread, and never touches its inputs: they are in force until the caller has installed the outcome. On any error
-//! the files that were written are removed again.
+//! thread, and never touches its inputs: they are in force until the caller has installed the outcome. On any error,
+//! and when a slice panics, the files that were written are removed again.
 //!
 //! Invariants, checked every time, because a wrong merge would lose rows silently:
 //! * output keys increase strictly, over all slices and files;
@@ -15,11 +15,16 @@ pub mod pick;
 mod slice;
 mod split;
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use codec::{RowsetId, Version};
+use codec::{FileId, RowsetId, Version};
+use vfs::Fs;
 
 use crate::error::{Error, Result};
 use crate::file::IndexFile;
@@ -29,12 +34,13 @@ use crate::run::Run;
 use crate::stats::CompactionStats;
 use crate::writer::{Output, RunOptions, WrittenFile};
 
-use slice::SliceOutcome;
+use slice::{Scratch, SliceOutcome};
 use split::{Piece, Plan};
 
 /// Runs the slices of a compaction. The engine gives one; this crate starts no threads.
 pub trait Executor: Sync {
-    /// Runs all jobs, in any order and at the same time as it likes, and returns when all have run.
+    /// Runs all jobs, in any order and at the same time as it likes, and returns when all have run. It may drop jobs
+    /// that have not begun: the compaction is then cancelled. Jobs do not panic.
     fn run<'a>(&self, jobs: Vec<Box<dyn FnOnce() + Send + 'a>>);
 }
 
@@ -119,11 +125,45 @@ pub struct Outcome {
 /// What the slices of a compaction share.
 struct Shared<'a> {
     compaction: &'a Compaction,
-    output: &'a dyn Output,
+    output: &'a NotedOutput<'a>,
     relocate: &'a NewRelocate<'a>,
     cancel: &'a AtomicBool,
     /// Set by the first slice that fails, so that the others stop too.
     failed: AtomicBool,
+    /// The memory of slices that are done.
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+/// Remembers every file that was begun, so that all can be removed whatever became of who wrote them.
+struct NotedOutput<'a> {
+    output: &'a dyn Output,
+    paths: Mutex<Vec<PathBuf>>,
+}
+
+impl Output for NotedOutput<'_> {
+    fn next_file(&self) -> io::Result<(FileId, PathBuf)> {
+        let (id, path) = self.output.next_file()?;
+        lock(&self.paths).push(path.clone());
+        Ok((id, path))
+    }
+
+    fn fs(&self) -> &dyn Fs {
+        self.output.fs()
+    }
+}
+
+impl NotedOutput<'_> {
+    /// Removes all files. What cannot be removed is left as an orphan, which the next open removes.
+    fn remove_all(&self) {
+        for path in lock(&self.paths).drain(..) {
+            let _ = self.output.fs().remove(&path);
+        }
+    }
+}
+
+/// A slice that panicked left nothing half done behind: what it locked is a list.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Shared<'_> {
@@ -139,6 +179,14 @@ impl Shared<'_> {
         }
         Ok(())
     }
+
+    fn take_scratch(&self) -> Scratch {
+        lock(&self.scratch).pop().unwrap_or_default()
+    }
+
+    fn give_scratch(&self, scratch: Scratch) {
+        lock(&self.scratch).push(scratch);
+    }
 }
 
 impl Compaction {
@@ -152,7 +200,8 @@ impl Compaction {
     /// written are removed. Rows that the hooks wrote are the caller's to remove.
     ///
     /// # Panics
-    /// If the snapshots or the rowsets to move are not in ascending order.
+    /// If the snapshots or the rowsets to move are not in ascending order; as a hook, the output or the disk does, after
+    /// the files have been removed.
     pub fn run(
         &self,
         output: &dyn Output,
@@ -164,17 +213,34 @@ impl Compaction {
         self.check_inputs()?;
         let plan = Plan::new(self)?;
         plan.check_coverage()?;
-        let shared = Shared { compaction: self, output, relocate, cancel, failed: AtomicBool::new(false) };
-        let outcomes = run_slices(&plan, &shared, executor)?;
-        let checked = self.check(&plan, &outcomes);
-        let files: Vec<WrittenFile> = outcomes.into_iter().flat_map(|outcome| outcome.files).collect();
-        match checked {
-            Ok(stats) => Ok(Outcome { files, reused: plan.whole().map(Arc::clone).collect(), stats }),
-            Err(error) => {
-                remove(output, &files);
-                Err(error)
-            }
+        let output = NotedOutput { output, paths: Mutex::default() };
+        let result = self.run_plan(&plan, &output, executor, relocate, cancel);
+        if !matches!(result, Ok(Ok(_))) {
+            output.remove_all();
         }
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Has the slices run and checks what they gave. A panic of a slice comes out as the outer error.
+    fn run_plan(
+        &self,
+        plan: &Plan,
+        output: &NotedOutput<'_>,
+        executor: &dyn Executor,
+        relocate: &NewRelocate<'_>,
+        cancel: &AtomicBool,
+    ) -> std::result::Result<Result<Outcome>, Panic> {
+        let failed = AtomicBool::new(false);
+        let shared = Shared { compaction: self, output, relocate, cancel, failed, scratch: Mutex::default() };
+        let outcomes = match run_slices(plan, &shared, executor)? {
+            Ok(outcomes) => outcomes,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(self.check(plan, &outcomes).map(|stats| Outcome {
+            files: outcomes.into_iter().flat_map(|outcome| outcome.files).collect(),
+            reused: plan.whole().map(Arc::clone).collect(),
+            stats,
+        }))
     }
 
     /// Runs are ordered by their versions, and their versions do not overlap.
@@ -257,10 +323,17 @@ impl Compaction {
     }
 }
 
-/// Has all slices run. On an error of one, nothing of the others remains.
-fn run_slices(plan: &Plan, shared: &Shared<'_>, executor: &dyn Executor) -> Result<Vec<SliceOutcome>> {
+/// What a panic carries.
+type Panic = Box<dyn Any + Send>;
+
+/// Has all slices run, and gives what each gave, or the error or the panic of the first that failed by itself.
+fn run_slices(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    executor: &dyn Executor,
+) -> std::result::Result<Result<Vec<SliceOutcome>>, Panic> {
     let slices: Vec<_> = plan.slices().collect();
-    let mut slots: Vec<Option<Result<SliceOutcome>>> = Vec::new();
+    let mut slots: Vec<Option<std::result::Result<Result<SliceOutcome>, Panic>>> = Vec::new();
     slots.resize_with(slices.len(), || None);
     let jobs = slices
         .iter()
@@ -268,21 +341,22 @@ fn run_slices(plan: &Plan, shared: &Shared<'_>, executor: &dyn Executor) -> Resu
         .enumerate()
         .map(|(index, (slice, slot))| -> Box<dyn FnOnce() + Send + '_> {
             Box::new(move || {
-                let result = slice::run(shared, index, slice);
-                if result.is_err() {
+                // A panic must not tear down a thread of the executor's while other slices are at work.
+                let result = catch_unwind(AssertUnwindSafe(|| slice::run(shared, index, slice)));
+                if !matches!(result, Ok(Ok(_))) {
                     shared.failed.store(true, Ordering::Relaxed);
                 }
                 *slot = Some(result);
             })
         })
         .collect();
-    executor.run(jobs);
+    catch_unwind(AssertUnwindSafe(|| executor.run(jobs)))?;
 
     let mut outcomes = Vec::with_capacity(slots.len());
     let mut first_error: Option<Error> = None;
     for slot in slots {
         // An executor that is being shut down may drop jobs.
-        match slot.unwrap_or(Err(Error::Cancelled)) {
+        match slot.unwrap_or(Ok(Err(Error::Cancelled)))? {
             Ok(outcome) => outcomes.push(outcome),
             // The others were cancelled because of the one that failed.
             Err(error) if first_error.as_ref().is_none_or(|first| matches!(first, Error::Cancelled)) => {
@@ -291,22 +365,7 @@ fn run_slices(plan: &Plan, shared: &Shared<'_>, executor: &dyn Executor) -> Resu
             Err(_) => {}
         }
     }
-    match first_error {
-        None => Ok(outcomes),
-        Some(error) => {
-            for outcome in &outcomes {
-                remove(shared.output, &outcome.files);
-            }
-            Err(error)
-        }
-    }
-}
-
-/// What cannot be removed is left as an orphan, which the next open removes.
-fn remove(output: &dyn Output, files: &[WrittenFile]) {
-    for file in files {
-        let _ = output.fs().remove(&file.path);
-    }
+    Ok(first_error.map_or(Ok(outcomes), Err))
 }
 
 fn expect_count(what: &'static str, expected: u64, found: u64) -> Result<()> {

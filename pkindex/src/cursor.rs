@@ -26,9 +26,13 @@ pub struct RunCursor {
     direction: Direction,
     /// The bound that the walk ends at.
     end: Bound<Vec<u8>>,
+    /// The first bytes of its key.
+    end_head: u64,
     /// The files that the walk has not come to yet, as a range of indices.
     ahead: std::ops::Range<usize>,
     open: Option<Open>,
+    /// The iterator of the file before, for its memory.
+    spare: Option<KeyedIter>,
     /// The first error. It is returned from then on, so that what cannot be read never looks like the end.
     failed: Option<Error>,
     readahead_bytes: usize,
@@ -38,7 +42,7 @@ pub struct RunCursor {
 /// The file that the walk is in. Its iterator stands on a key within the bounds.
 #[derive(Debug)]
 struct Open {
-    file: Arc<IndexFile>,
+    file: FileId,
     iter: KeyedIter,
     /// Whether the walk may meet its end in this file: only then are keys compared with the bound.
     may_end: bool,
@@ -72,6 +76,17 @@ impl Run {
         bounds: &Bounds<'_>,
         options: CursorOptions,
     ) -> Result<RunCursor> {
+        self.cursor_reusing(direction, bounds, options, None)
+    }
+
+    /// The same, with the memory of an iterator that has done its work.
+    pub(crate) fn cursor_reusing(
+        self: &Arc<Run>,
+        direction: Direction,
+        bounds: &Bounds<'_>,
+        options: CursorOptions,
+        spare: Option<KeyedIter>,
+    ) -> Result<RunCursor> {
         let (start, end) = match direction {
             Direction::Forward => (bounds.0, bounds.1),
             Direction::Reverse => (bounds.1, bounds.0),
@@ -80,8 +95,13 @@ impl Run {
             run: Arc::clone(self),
             direction,
             end: end.map(<[u8]>::to_vec),
+            end_head: match end {
+                Bound::Included(key) | Bound::Excluded(key) => head(key),
+                Bound::Unbounded => 0,
+            },
             ahead: files_within(self.files(), bounds),
             open: None,
+            spare,
             failed: None,
             readahead_bytes: options.readahead_bytes,
             caching: options.caching,
@@ -124,7 +144,7 @@ impl RunCursor {
     #[must_use]
     #[inline]
     pub fn file(&self) -> FileId {
-        self.standing().file.id()
+        self.standing().file
     }
 
     /// Appends the key's entries to `entries`, newest first.
@@ -143,6 +163,18 @@ impl RunCursor {
     #[inline]
     pub fn visible(&self, at: Version) -> Result<Option<Entry>> {
         wire::visible(self.value(), at).map_err(|reason| self.damaged(reason))
+    }
+
+    /// Its iterator, for the memory.
+    pub(crate) fn into_spare(mut self) -> Option<KeyedIter> {
+        self.close();
+        self.spare
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.spare = Some(open.iter);
+        }
     }
 
     fn damaged(&self, reason: wire::WireError) -> Error {
@@ -165,8 +197,11 @@ impl RunCursor {
         if !open.iter.valid() {
             return self.open_next(Bound::Unbounded);
         }
-        if open.may_end && is_past(self.direction, &self.end, open.iter.key()) {
-            self.open = None;
+        if open.may_end
+            && !is_far_from(self.direction, self.end_head, open.iter.key())
+            && is_past(self.direction, &self.end, open.iter.key())
+        {
+            self.close();
             self.ahead = 0..0;
         }
         Ok(())
@@ -175,7 +210,7 @@ impl RunCursor {
     /// Opens the next file and goes to the first key that comes after `start` in it; `open` is `None` if there is no
     /// file any more, or no key before the end.
     fn open_next(&mut self, mut start: Bound<&[u8]>) -> Result<()> {
-        self.open = None;
+        self.close();
         loop {
             let next = match self.direction {
                 Direction::Forward => self.ahead.next(),
@@ -184,8 +219,14 @@ impl RunCursor {
             let Some(index) = next else {
                 return Ok(());
             };
-            let file = Arc::clone(&self.run.files()[index]);
-            let mut iter = file.reader.iter();
+            let file = &self.run.files()[index];
+            let mut iter = match self.spare.take() {
+                Some(mut iter) => {
+                    iter.set_reader(Arc::clone(&file.reader));
+                    iter
+                }
+                None => file.reader.iter(),
+            };
             iter.set_readahead(self.readahead_bytes);
             iter.set_caching(self.caching);
             seek(&mut iter, self.direction, start)?;
@@ -199,11 +240,13 @@ impl RunCursor {
                 let may_end = is_past(self.direction, &self.end, far);
                 if may_end && is_past(self.direction, &self.end, iter.key()) {
                     self.ahead = 0..0;
+                    self.spare = Some(iter);
                     return Ok(());
                 }
-                self.open = Some(Open { file, iter, may_end });
+                self.open = Some(Open { file: file.id(), iter, may_end });
                 return Ok(());
             }
+            self.spare = Some(iter);
         }
     }
 }
@@ -219,7 +262,7 @@ impl Source for RunCursor {
     #[inline]
     fn advance(&mut self) -> Result<()> {
         if let Err(error) = self.step() {
-            self.open = None;
+            self.close();
             self.failed = Some(error.clone());
             return Err(error);
         }
@@ -245,6 +288,28 @@ fn seek(iter: &mut KeyedIter, direction: Direction, start: Bound<&[u8]>) -> Resu
         }
     }
     Ok(())
+}
+
+/// The first bytes of a key as a number that is no greater for a smaller key.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Whether the first bytes of `key` say already that it does not lie beyond the bound, of whose key they are `end`.
+#[inline]
+fn is_far_from(direction: Direction, end: u64, key: &[u8]) -> bool {
+    match direction {
+        Direction::Forward => head(key) < end,
+        Direction::Reverse => head(key) > end,
+    }
 }
 
 /// Whether `key` lies beyond the bound that the walk ends at.

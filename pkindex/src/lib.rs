@@ -3,7 +3,8 @@
 //!
 //! Owns what an index file says ([`Entry`], [`Properties`]), how a key is looked up in a run ([`Run::lookup`]), the
 //! one merge that scans and compaction share ([`Merge`]), which versions are needed ([`Retention`]), and how runs are
-//! written ([`RunWriter`]), picked ([`pick`]) and merged into one ([`Compaction`]).
+//! written ([`RunWriter`]), picked ([`pick`]) and merged into one ([`Compaction`]), and how much of a run is garbage
+//! ([`Run::garbage_min`]).
 //!
 //! Never looks into a row, never reads the manifest, starts no thread: rows are moved by a hook ([`Relocate`]), slices
 //! run on the caller's [`Executor`], and what comes out counts once the caller has installed it.
@@ -57,6 +58,7 @@ mod cursor;
 mod entry;
 mod error;
 mod file;
+mod garbage;
 mod loser_tree;
 mod merge;
 mod merger;

@@ -1,8 +1,11 @@
 //! A tournament of k contestants that remembers the losers: the winner is known at once, and after the winner has
 //! changed, the next one costs one match on each level.
 //!
-//! Knows nothing of keys: who plays says how two contestants compare. Of two equal ones the lower number wins, and the
-//! tree remembers that they were equal, so that all who are equal to the winner are found without a match.
+//! A contestant is known by its head, a number: the smaller one wins. Only for equal heads those who play are asked how
+//! they compare. Of two equal contestants the lower number wins, and the tree remembers that they were equal, so that
+//! all who are equal to the winner are found without a match.
+//!
+//! Which of two different heads is smaller cannot be foreseen, so it is not branched on.
 //!
 //! Layout: node `i` has the children `2i` and `2i + 1`; nodes `1..k` are matches, nodes `k..2k` the contestants. Node
 //! `1` is the final.
@@ -11,9 +14,16 @@
 
 use std::cmp::Ordering;
 
+/// A contestant with its head.
+#[derive(Clone, Copy, Debug, Default)]
+struct Player {
+    head: u128,
+    contestant: usize,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Match {
-    loser: usize,
+    loser: Player,
     /// Whether the loser was equal to the winner.
     tie: bool,
 }
@@ -26,21 +36,23 @@ pub(crate) struct LoserTree {
 }
 
 impl LoserTree {
-    /// Plays the whole tournament of `contestants`, at least one.
-    pub(crate) fn new(contestants: usize, compare: impl Fn(usize, usize) -> Ordering) -> LoserTree {
+    /// Plays the whole tournament of contestants with these heads, at least one. `compare` is asked for two of the same
+    /// head.
+    pub(crate) fn new(heads: &[u128], compare: impl Fn(usize, usize) -> Ordering) -> LoserTree {
+        let contestants = heads.len();
         assert!(contestants > 0, "a tournament needs contestants");
         let mut tree = LoserTree { contestants, matches: vec![Match::default(); contestants], winner: 0 };
         // Who came out of each node, contestants included. Children have higher numbers than their parents.
-        let mut out: Vec<usize> = vec![0; 2 * contestants];
-        for (contestant, slot) in out[contestants..].iter_mut().enumerate() {
-            *slot = contestant;
+        let mut out = vec![Player::default(); 2 * contestants];
+        for (contestant, &head) in heads.iter().enumerate() {
+            out[contestants + contestant] = Player { head, contestant };
         }
         for node in (1..contestants).rev() {
             let (winner, result) = play(out[2 * node], out[2 * node + 1], &compare);
             out[node] = winner;
             tree.matches[node] = result;
         }
-        tree.winner = if contestants == 1 { 0 } else { out[1] };
+        tree.winner = out[1].contestant;
         tree
     }
 
@@ -49,18 +61,19 @@ impl LoserTree {
         self.winner
     }
 
-    /// Plays the winner's matches again, after its value has changed.
+    /// Plays the winner's matches again, after its head has changed to this one.
     #[inline]
-    pub(crate) fn replay(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
-        let mut champion = self.winner;
-        let mut node = (self.contestants + champion) / 2;
+    pub(crate) fn replay(&mut self, head: u128, compare: impl Fn(usize, usize) -> Ordering) {
+        let mut champion = Player { head, contestant: self.winner };
+        let mut node = (self.contestants + champion.contestant) / 2;
         while node > 0 {
-            let (winner, result) = play(champion, self.matches[node].loser, &compare);
+            let place = &mut self.matches[node];
+            let (winner, result) = play(champion, place.loser, &compare);
             champion = winner;
-            self.matches[node] = result;
+            *place = result;
             node /= 2;
         }
-        self.winner = champion;
+        self.winner = champion.contestant;
     }
 
     /// Appends the winner and all that are equal to it to `equals`, in ascending order.
@@ -82,8 +95,8 @@ impl LoserTree {
         while node > top {
             let Match { loser, tie } = self.matches[node];
             if tie {
-                equals.push(loser);
-                self.tied_below(loser, node, equals);
+                equals.push(loser.contestant);
+                self.tied_below(loser.contestant, node, equals);
             }
             node /= 2;
         }
@@ -91,11 +104,20 @@ impl LoserTree {
 }
 
 #[inline]
-fn play(a: usize, b: usize, compare: &impl Fn(usize, usize) -> Ordering) -> (usize, Match) {
-    match compare(a, b) {
+fn play(a: Player, b: Player, compare: &impl Fn(usize, usize) -> Ordering) -> (Player, Match) {
+    if a.head != b.head {
+        let wins = a.head < b.head;
+        let pick = |wins: bool| Player {
+            head: if wins { a.head } else { b.head },
+            contestant: if wins { a.contestant } else { b.contestant },
+        };
+        return (pick(wins), Match { loser: pick(!wins), tie: false });
+    }
+    match compare(a.contestant, b.contestant) {
         Ordering::Less => (a, Match { loser: b, tie: false }),
         Ordering::Greater => (b, Match { loser: a, tie: false }),
-        Ordering::Equal => (a.min(b), Match { loser: a.max(b), tie: true }),
+        Ordering::Equal if a.contestant < b.contestant => (a, Match { loser: b, tie: true }),
+        Ordering::Equal => (b, Match { loser: a, tie: true }),
     }
 }
 
@@ -112,19 +134,23 @@ mod tests {
             for list in &mut lists {
                 list.sort_unstable_by(|a, b| b.cmp(a));
             }
-            // `None` is what a contestant has when its list is used up: greater than all.
-            let head = |lists: &[Vec<u8>], i: usize| lists[i].last().map_or(u32::MAX, |&v| u32::from(v));
-            let mut tree = LoserTree::new(lists.len(), |a, b| head(&lists, a).cmp(&head(&lists, b)));
+            // `None` is what a contestant has when its list is used up: greater than all. Heads tell values apart only
+            // by pairs, as the first bytes of keys do.
+            let value = |lists: &[Vec<u8>], i: usize| lists[i].last().map_or(u32::MAX, |&v| u32::from(v));
+            let head = |lists: &[Vec<u8>], i: usize| u128::from(value(lists, i) / 2);
+            let heads: Vec<u128> = (0..lists.len()).map(|i| head(&lists, i)).collect();
+            let mut tree = LoserTree::new(&heads, |a, b| value(&lists, a).cmp(&value(&lists, b)));
             let mut equals = Vec::new();
             for _ in 0..lists.iter().map(Vec::len).sum::<usize>() {
-                let smallest = (0..lists.len()).map(|i| head(&lists, i)).min().expect("at least one list");
-                let wanted: Vec<usize> = (0..lists.len()).filter(|&i| head(&lists, i) == smallest).collect();
+                let smallest = (0..lists.len()).map(|i| value(&lists, i)).min().expect("at least one list");
+                let wanted: Vec<usize> = (0..lists.len()).filter(|&i| value(&lists, i) == smallest).collect();
                 equals.clear();
                 tree.equals(&mut equals);
                 prop_assert_eq!(&equals, &wanted);
                 prop_assert_eq!(tree.winner(), wanted[0]);
                 lists[tree.winner()].pop();
-                tree.replay(|a, b| head(&lists, a).cmp(&head(&lists, b)));
+                let next = head(&lists, tree.winner());
+                tree.replay(next, |a, b| value(&lists, a).cmp(&value(&lists, b)));
             }
             prop_assert!(lists.iter().all(Vec::is_empty));
         }

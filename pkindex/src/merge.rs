@@ -34,7 +34,6 @@ pub trait Source {
 pub struct Merge<S> {
     sources: Vec<S>,
     direction: Direction,
-    heads: Vec<u128>,
     tree: Option<LoserTree>,
     group: Vec<usize>,
 }
@@ -44,10 +43,10 @@ impl<S: Source> Merge<S> {
     #[must_use]
     pub fn new(sources: Vec<S>, direction: Direction) -> Merge<S> {
         let heads: Vec<u128> = sources.iter().map(|source| head(source.key(), direction)).collect();
-        let tree = (!sources.is_empty())
-            .then(|| LoserTree::new(sources.len(), |a, b| compare(&sources, &heads, direction, a, b)));
+        let tree =
+            (!sources.is_empty()).then(|| LoserTree::new(&heads, |a, b| compare(&sources, direction, a, b)));
         let group = Vec::with_capacity(sources.len());
-        let mut merge = Merge { sources, direction, heads, tree, group };
+        let mut merge = Merge { sources, direction, tree, group };
         merge.find_group();
         merge
     }
@@ -80,13 +79,19 @@ impl<S: Source> Merge<S> {
         &mut self.sources[index]
     }
 
+    /// Its sources, newest first.
+    #[must_use]
+    pub fn into_sources(self) -> Vec<S> {
+        self.sources
+    }
+
     /// Goes to the next key: all the sources of the group move on.
     ///
     /// # Errors
     /// The first error of a source. The merge then has no key, and another call asks the source again.
     #[inline]
     pub fn advance(&mut self) -> Result<(), S::Error> {
-        let Merge { sources, direction, heads, tree: Some(tree), group } = self else {
+        let Merge { sources, direction, tree: Some(tree), group } = self else {
             return Ok(());
         };
         for done in 0..group.len() {
@@ -97,8 +102,8 @@ impl<S: Source> Merge<S> {
                 group.drain(..done);
                 return Err(error);
             }
-            heads[index] = head(sources[index].key(), *direction);
-            tree.replay(|a, b| compare(sources, heads, *direction, a, b));
+            let head = head(sources[index].key(), *direction);
+            tree.replay(head, |a, b| compare(sources, *direction, a, b));
         }
         self.find_group();
         Ok(())
@@ -138,9 +143,8 @@ fn head(key: Option<&[u8]>, direction: Direction) -> u128 {
     }
 }
 
-#[inline]
-fn compare<S: Source>(sources: &[S], heads: &[u128], direction: Direction, a: usize, b: usize) -> Ordering {
-    heads[a].cmp(&heads[b]).then_with(|| compare_keys(sources[a].key(), sources[b].key(), direction))
+fn compare<S: Source>(sources: &[S], direction: Direction, a: usize, b: usize) -> Ordering {
+    compare_keys(sources[a].key(), sources[b].key(), direction)
 }
 
 /// Compares what has the same head. A short key's head is filled up with zeros, so that a longer key may share it.

@@ -114,33 +114,38 @@ impl Properties {
     }
 }
 
-/// Counts of entries by rowset. Neighbouring keys mostly point into the same few rowsets, so the last one counted is
-/// tried first.
+/// Counts of entries by rowset. Neighbouring keys mostly point into the same few rowsets, so where a rowset was found
+/// last is tried first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowsetCounts {
     counts: Vec<(RowsetId, u64)>,
-    last: usize,
+    /// Where a rowset was found last, by its number's last bits. May be out of date.
+    hints: [u32; HINTS],
 }
+
+const HINTS: usize = 32;
 
 impl RowsetCounts {
     #[inline]
     pub(crate) fn add(&mut self, rowset: RowsetId, entries: u64) {
-        if let Some((id, count)) = self.counts.get_mut(self.last)
+        let hint = self.hints[rowset.0 as usize % HINTS];
+        if let Some((id, count)) = self.counts.get_mut(hint as usize)
             && *id == rowset
         {
             *count += entries;
             return;
         }
-        self.last = match self.counts.binary_search_by_key(&rowset, |&(id, _)| id) {
-            Ok(index) => {
-                self.counts[index].1 += entries;
-                index
-            }
-            Err(index) => {
-                self.counts.insert(index, (rowset, entries));
-                index
-            }
-        };
+        self.search_and_add(rowset, entries);
+    }
+
+    fn search_and_add(&mut self, rowset: RowsetId, entries: u64) {
+        let found = self.counts.binary_search_by_key(&rowset, |&(id, _)| id);
+        let index = found.unwrap_or_else(|index| {
+            self.counts.insert(index, (rowset, 0));
+            index
+        });
+        self.counts[index].1 += entries;
+        self.hints[rowset.0 as usize % HINTS] = index as u32;
     }
 
     pub(crate) fn add_all(&mut self, counts: &[(RowsetId, u64)]) {
@@ -161,7 +166,9 @@ pub(crate) struct PropertiesBuilder {
     keys: u64,
     entries: u64,
     deletions: u64,
-    versions: Option<(Version, Version)>,
+    /// The smallest and the greatest version, the smallest as what is left of the greatest there can be.
+    below_max: u64,
+    version_max: u64,
     rowsets: RowsetCounts,
     first_key: Vec<u8>,
 }
@@ -194,8 +201,8 @@ impl PropertiesBuilder {
     #[inline]
     fn add_entry(&mut self, entry: Entry) {
         self.entries += 1;
-        let (min, max) = self.versions.unwrap_or((entry.version, entry.version));
-        self.versions = Some((min.min(entry.version), max.max(entry.version)));
+        self.below_max = self.below_max.max(u64::MAX - entry.version.0);
+        self.version_max = self.version_max.max(entry.version.0);
         match entry.place {
             Place::At(location) => self.rowsets.add(location.rowset, 1),
             Place::Deleted => self.deletions += 1,
@@ -207,7 +214,7 @@ impl PropertiesBuilder {
             keys: self.keys,
             entries: self.entries,
             deletions: self.deletions,
-            versions: self.versions.expect("a file has at least one entry"),
+            versions: (Version(u64::MAX - self.below_max), Version(self.version_max)),
             has_several: self.entries > self.keys,
             per_rowset: self.rowsets.counts,
             first_key: self.first_key,

@@ -92,9 +92,61 @@ pub enum Peek {
 /// [`WireError`] if the list is empty or its first version is damaged.
 #[inline]
 pub fn peek(list: &[u8]) -> Result<Peek, WireError> {
+    match only_entry(list) {
+        Some(entry) => Ok(Peek::One(entry)),
+        None => peek_with_care(list),
+    }
+}
+
+/// What [`peek`] says of a list with several versions, with a number of many bytes, or with damage.
+fn peek_with_care(list: &[u8]) -> Result<Peek, WireError> {
     let mut entries = Entries::new(list);
     let first = entries.next_entry()?.ok_or(WireError::Empty)?;
     Ok(if entries.at == list.len() { Peek::One(first) } else { Peek::Several(first) })
+}
+
+/// The entry of a list with one version: what most lists are. `None` if there is anything unusual about it.
+#[inline]
+fn only_entry(list: &[u8]) -> Option<Entry> {
+    let [VALUES, length, VERSION, rest @ ..] = list else {
+        return None;
+    };
+    if usize::from(*length) != rest.len() + 1 {
+        return None;
+    }
+    let (version, rest) = short_varint(rest)?;
+    if version == 0 {
+        return None;
+    }
+    let version = Version(version);
+    let [ROWSET, rest @ ..] = rest else {
+        return rest.is_empty().then_some(Entry::deletion(version));
+    };
+    let (rowset, rest) = short_varint(rest)?;
+    let [ROWID, rest @ ..] = rest else {
+        return None;
+    };
+    let (rowid, rest) = short_varint(rest)?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let rowset = RowsetId(u32::try_from(rowset).ok()?);
+    let rowid = RowId(u32::try_from(rowid).ok()?);
+    Some(Entry::put(version, Location { rowset, rowid }))
+}
+
+/// A varint of at most nine bytes in its shortest form, and what follows.
+#[inline]
+fn short_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (index, &byte) in bytes.iter().take(9).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            let is_shortest = byte > 0 || index == 0;
+            return is_shortest.then_some((value, &bytes[index + 1..]));
+        }
+    }
+    None
 }
 
 /// The newest entry of a list that a reader at `at` sees; deletions are entries too.

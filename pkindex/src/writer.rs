@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 use codec::{FileId, KeyHash};
-use sstable::{FileInfo, KeyedWriter, WriterOptions};
+use sstable::{FileInfo, KeyedWriter, WriterOptions, WriterScratch};
 use vfs::Fs;
 
 use crate::entry::Entry;
@@ -66,6 +66,8 @@ pub struct RunWriter<'a> {
     /// The path of the file that is being written.
     unfinished: Option<PathBuf>,
     list: Vec<u8>,
+    /// The memory of the file before.
+    scratch: WriterScratch,
 }
 
 struct Open {
@@ -81,7 +83,24 @@ impl<'a> RunWriter<'a> {
     /// A writer that makes its first file when the first key comes.
     #[must_use]
     pub fn new(output: &'a dyn Output, options: &'a RunOptions) -> RunWriter<'a> {
-        RunWriter { output, options, open: None, finished: Vec::new(), unfinished: None, list: Vec::new() }
+        RunWriter::with_scratch(output, options, WriterScratch::default())
+    }
+
+    /// A writer with the memory of another one.
+    pub(crate) fn with_scratch(
+        output: &'a dyn Output,
+        options: &'a RunOptions,
+        scratch: WriterScratch,
+    ) -> RunWriter<'a> {
+        RunWriter {
+            output,
+            options,
+            open: None,
+            finished: Vec::new(),
+            unfinished: None,
+            list: Vec::new(),
+            scratch,
+        }
     }
 
     /// Writes a key with its entries, newest first; nothing if there are none. `hash` is the key's
@@ -104,9 +123,13 @@ impl<'a> RunWriter<'a> {
         );
         recycle(&mut self.list, LIST_BYTES_KEPT);
         wire::encode(entries, &mut self.list);
-        self.open_for(key)?;
+        if self.open.is_none() {
+            self.begin_file(key)?;
+        }
         let open = self.open.as_mut().expect("a file was opened for the key");
-        open.writer.add(key, hash, &self.list)?;
+        if !open.writer.add_if_above(key, hash, &self.list)? {
+            return Err(Error::KeyOrder { file: open.id });
+        }
         open.properties.add(key, entries);
         self.close_if_full()
     }
@@ -114,9 +137,13 @@ impl<'a> RunWriter<'a> {
     /// Writes a key with a list that is encoded already and says `entry`.
     #[inline]
     pub(crate) fn add_encoded(&mut self, key: &[u8], list: &[u8], entry: Entry) -> Result<()> {
-        self.open_for(key)?;
+        if self.open.is_none() {
+            self.begin_file(key)?;
+        }
         let open = self.open.as_mut().expect("a file was opened for the key");
-        open.writer.add(key, None, list)?;
+        if !open.writer.add_if_above(key, None, list)? {
+            return Err(Error::KeyOrder { file: open.id });
+        }
         open.properties.add_one(key, entry);
         self.close_if_full()
     }
@@ -125,36 +152,32 @@ impl<'a> RunWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Sstable`]. The files are removed then.
-    pub fn finish(mut self) -> Result<Vec<WrittenFile>> {
+    pub fn finish(self) -> Result<Vec<WrittenFile>> {
+        self.finish_with_scratch().0
+    }
+
+    /// Like [`RunWriter::finish`], and gives the memory for the next writer.
+    pub(crate) fn finish_with_scratch(mut self) -> (Result<Vec<WrittenFile>>, WriterScratch) {
         match self.close() {
-            Ok(()) => Ok(self.finished),
-            Err(error) => {
-                self.abandon();
-                Err(error)
-            }
+            Ok(()) => (Ok(self.finished), self.scratch),
+            Err(error) => (Err(error), self.abandon_with_scratch()),
         }
     }
 
     /// Removes what was written. What cannot be removed is left as an orphan, which the next open removes.
     pub fn abandon(self) {
-        if let Some(open) = self.open {
-            open.writer.abandon();
+        self.abandon_with_scratch();
+    }
+
+    /// Like [`RunWriter::abandon`], and gives the memory for the next writer.
+    pub(crate) fn abandon_with_scratch(mut self) -> WriterScratch {
+        if let Some(open) = self.open.take() {
+            self.scratch = open.writer.abandon();
         }
         for path in self.finished.iter().map(|file| &file.path).chain(&self.unfinished) {
             let _ = self.output.fs().remove(path);
         }
-    }
-
-    /// Sees to it that a file is open which `key` can go to.
-    #[inline]
-    fn open_for(&mut self, key: &[u8]) -> Result<()> {
-        match &self.open {
-            Some(open) if open.writer.last_key().is_some_and(|last| key <= last) => {
-                Err(Error::KeyOrder { file: open.id })
-            }
-            Some(_) => Ok(()),
-            None => self.begin_file(key),
-        }
+        self.scratch
     }
 
     fn begin_file(&mut self, key: &[u8]) -> Result<()> {
@@ -163,7 +186,8 @@ impl<'a> RunWriter<'a> {
             return Err(Error::KeyOrder { file: id });
         }
         let path = self.unfinished.insert(path);
-        let writer = KeyedWriter::create(self.output.fs(), path, id, &self.options.file)?;
+        let scratch = std::mem::take(&mut self.scratch);
+        let writer = KeyedWriter::create_with(self.output.fs(), path, id, &self.options.file, scratch)?;
         self.open = Some(Open { id, writer, properties: PropertiesBuilder::default() });
         Ok(())
     }
@@ -182,7 +206,9 @@ impl<'a> RunWriter<'a> {
         };
         let last_key = open.writer.last_key().expect("a file is opened for a key");
         let properties = open.properties.build(last_key);
-        let info = open.writer.finish(&properties.encode())?;
+        let (info, scratch) = open.writer.finish_with_scratch(&properties.encode());
+        self.scratch = scratch;
+        let info = info?;
         let path = self.unfinished.take().expect("the open file has a path");
         self.finished.push(WrittenFile { info, path, properties });
         Ok(())

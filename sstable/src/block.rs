@@ -97,14 +97,40 @@ impl Block {
         Block::parse(shape, file, offset, bytes)
     }
 
-    /// Opens a stored block that was read together with others.
-    pub(crate) fn open_slice(shape: Shape, file: FileId, offset: u64, stored: &[u8]) -> Result<Block> {
+    /// Opens a stored block that was read together with others, in the memory of a block that nobody needs any more.
+    pub(crate) fn open_slice(
+        shape: Shape,
+        file: FileId,
+        offset: u64,
+        stored: &[u8],
+        spare: Option<Arc<Block>>,
+    ) -> Result<Arc<Block>> {
         let (tag, _) = check(shape, file, offset, stored)?;
+        let mut spare = spare;
         let bytes = match tag {
-            TAG_RAW => stored[..stored.len() - TRAILER_BYTES].to_vec(),
+            TAG_RAW => {
+                let mut bytes = take_bytes(&mut spare);
+                bytes.clear();
+                bytes.extend_from_slice(&stored[..stored.len() - TRAILER_BYTES]);
+                bytes
+            }
             _ => expand(file, offset, tag, stored)?,
         };
-        Block::parse(shape, file, offset, bytes)
+        Ok(Block::parse(shape, file, offset, bytes)?.into_shared(spare))
+    }
+
+    /// Puts the block into the memory that a spare one took.
+    pub(crate) fn into_shared(self, spare: Option<Arc<Block>>) -> Arc<Block> {
+        let Some(mut shared) = spare else {
+            return Arc::new(self);
+        };
+        match Arc::get_mut(&mut shared) {
+            Some(block) => {
+                *block = self;
+                shared
+            }
+            None => Arc::new(self),
+        }
     }
 
     fn parse(shape: Shape, file: FileId, offset: u64, bytes: Vec<u8>) -> Result<Block> {
@@ -146,6 +172,22 @@ impl Block {
             found: found as u64,
         }
     }
+}
+
+/// A spare block with more memory than this is let go of.
+const SPARE_BYTES_MAX: usize = 256 << 10;
+
+/// A block that its holder needs no more, if nobody else does either: its memory can be used for the next.
+pub(crate) fn spare(block: Option<Arc<Block>>) -> Option<Arc<Block>> {
+    let mut block = block?;
+    let is_spare = Arc::get_mut(&mut block).is_some_and(|block| block.bytes.capacity() <= SPARE_BYTES_MAX);
+    is_spare.then_some(block)
+}
+
+/// The memory of a spare block's bytes, with anything in it.
+pub(crate) fn take_bytes(spare: &mut Option<Arc<Block>>) -> Vec<u8> {
+    let block = spare.as_mut().and_then(Arc::get_mut);
+    block.map(|block| std::mem::take(&mut block.bytes)).unwrap_or_default()
 }
 
 /// Appends the frame of a block whose body has just been appended to `out`, from `start` on. Gives the checksum.

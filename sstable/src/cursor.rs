@@ -110,10 +110,12 @@ impl OrdinalCursor {
         };
         let entry = self.reader.find_block(partition, &index, ordinal);
         let rows = self.reader.rows_of(partition, &index, entry)?;
-        let block = match self.ahead.take(rows.handle) {
+        let is_neighbour = self.is_neighbour(partition, entry);
+        self.ahead.give_back(self.current.take().map(|current| current.block));
+        let block = match self.ahead.take(self.reader.input(), rows.handle) {
             Some(block) => block,
             None => {
-                self.window_bytes = if self.is_neighbour(partition, entry) {
+                self.window_bytes = if is_neighbour {
                     (2 * self.window_bytes.max(rows.handle.len as usize)).min(WINDOW_BYTES_MAX)
                 } else {
                     0

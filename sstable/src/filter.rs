@@ -12,11 +12,14 @@
 //!
 //! Never answers "absent" for a key that was put in.
 
+mod fuse;
+
 use codec::KeyHash;
 use xorf::{BinaryFuse8, BinaryFuse8Ref, DmaSerializable, Filter, FilterRef};
 
 use crate::block::Block;
 use crate::error::Result;
+use fuse::FuseBuilder;
 
 const DESCRIPTOR_BYTES: usize = BinaryFuse8::DESCRIPTOR_LEN;
 const _: () = assert!(DESCRIPTOR_BYTES == 20);
@@ -28,6 +31,7 @@ pub(crate) const PARTITION_KEYS_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct FilterBuilder {
     hashes: Vec<u64>,
+    fuse: FuseBuilder,
     payload: Vec<u8>,
 }
 
@@ -37,20 +41,25 @@ impl FilterBuilder {
         self.hashes.push(hash.0);
     }
 
+    /// Begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.hashes.clear();
+    }
+
     /// The partition's payload, and begins the next. `None` if no filter can be built, which readers take for "maybe".
     pub(crate) fn finish(&mut self) -> Option<&[u8]> {
         if self.hashes.is_empty() {
             return None;
         }
-        self.hashes.sort_unstable();
-        self.hashes.dedup();
-        let built = BinaryFuse8::try_from(&self.hashes);
-        self.hashes.clear();
-        let filter = built.ok()?;
         self.payload.clear();
         self.payload.resize(DESCRIPTOR_BYTES, 0);
-        filter.dma_copy_descriptor_to(&mut self.payload);
-        self.payload.extend_from_slice(filter.dma_fingerprints());
+        let built = self.fuse.build(&mut self.hashes, &mut self.payload);
+        self.hashes.clear();
+        let layout = built?;
+        self.payload[..8].copy_from_slice(&layout.seed.to_le_bytes());
+        for (at, number) in [(8, layout.segment), (12, layout.segment - 1), (16, layout.before_last_two)] {
+            self.payload[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
         Some(&self.payload)
     }
 }

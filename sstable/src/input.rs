@@ -118,6 +118,21 @@ impl Input {
         Block::open(shape, self.id, handle.offset, self.read_stored(handle)?)
     }
 
+    /// The block, from the disk, in the memory of a block that nobody needs any more.
+    pub(crate) fn read_into(
+        &self,
+        shape: Shape,
+        handle: Handle,
+        spare: Option<Arc<Block>>,
+    ) -> Result<Arc<Block>> {
+        self.check(handle)?;
+        let mut spare = spare;
+        let mut stored = block::take_bytes(&mut spare);
+        stored.resize(handle.len as usize, 0);
+        self.fill(&mut stored, handle.offset)?;
+        Ok(Block::open(shape, self.id, handle.offset, stored)?.into_shared(spare))
+    }
+
     /// The block from the disk, and its checksum.
     pub(crate) fn read_with_checksum(&self, shape: Shape, handle: Handle) -> Result<(Block, u32)> {
         let stored = self.read_stored(handle)?;

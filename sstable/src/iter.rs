@@ -1,13 +1,14 @@
 //! Walks a keyed file in both directions.
 //!
-//! Owns its reader and the block it stands in, so that what it shows outlives the cache.
+//! Owns its reader and the block it stands in, so that what it shows outlives the cache. Past the cache it reads block
+//! after block into the same memory, and takes that along to another file.
 //! Invariant: an error is never taken for the end; after one, each step gives it again until the iterator is
 //! positioned anew.
 
 use std::sync::Arc;
 
 use crate::block::keyed_cursor::KeyedCursor;
-use crate::block::{Block, Shape};
+use crate::block::{self, Block, Shape};
 use crate::cursor::Direction;
 use crate::error::{Error, Result};
 use crate::readahead::{Caching, Readahead};
@@ -38,6 +39,8 @@ pub struct KeyedIter {
     partition: usize,
     /// The index partition of that number, once it was needed.
     index: Option<Arc<Block>>,
+    /// A partition that is needed no more.
+    spare_index: Option<Arc<Block>>,
     entry: usize,
     /// The data block of that entry of the partition.
     block: Option<Arc<Block>>,
@@ -54,6 +57,7 @@ impl KeyedIter {
             reader,
             partition: 0,
             index: None,
+            spare_index: None,
             entry: 0,
             block: None,
             cursor: KeyedCursor::default(),
@@ -62,6 +66,16 @@ impl KeyedIter {
             ahead: Readahead::new(Shape::Keyed),
             readahead_bytes: 0,
         }
+    }
+
+    /// Goes to another file, and keeps its memory and how it reads. It stands nowhere until it is told where.
+    pub fn set_reader(&mut self, reader: Arc<KeyedReader>) {
+        self.begin();
+        self.let_go_of_block();
+        self.let_go_of_index();
+        self.ahead.clear();
+        self.reader = reader;
+        self.partition = 0;
     }
 
     /// How many bytes of neighbouring blocks are read in one call when it moves on to a block that is not cached.
@@ -209,7 +223,7 @@ impl KeyedIter {
             Err(error) => {
                 self.is_positioned = false;
                 // The cursor may be between two entries: nothing of this block may be used again.
-                self.block = None;
+                self.let_go_of_block();
                 self.failed = Some(error.clone());
                 Err(error)
             }
@@ -307,9 +321,12 @@ impl KeyedIter {
         {
             return Ok(index.items);
         }
-        self.index = None;
-        self.block = None;
-        let index = self.reader.partition(partition)?;
+        self.let_go_of_block();
+        self.let_go_of_index();
+        let index = match self.ahead.caching {
+            Caching::Fill => self.reader.partition(partition)?,
+            Caching::Leave => self.reader.partition_past_cache(partition, self.spare_index.take())?,
+        };
         let entries = index.items;
         self.partition = partition;
         self.index = Some(index);
@@ -321,10 +338,10 @@ impl KeyedIter {
         if self.block.is_some() && self.entry == entry {
             return Ok(());
         }
-        self.block = None;
+        self.let_go_of_block();
         let index = self.index.as_deref().expect("the partition is loaded before its blocks");
         let wanted = self.reader.handle(index, entry)?;
-        let block = match self.ahead.take(wanted) {
+        let block = match self.ahead.take(self.reader.input(), wanted) {
             Some(block) => block,
             None => {
                 let window_bytes = if direction.is_some() { self.readahead_bytes } else { 0 };
@@ -339,5 +356,14 @@ impl KeyedIter {
         self.entry = entry;
         self.block = Some(block);
         Ok(())
+    }
+
+    fn let_go_of_block(&mut self) {
+        self.ahead.give_back(self.block.take());
+    }
+
+    fn let_go_of_index(&mut self) {
+        let index = block::spare(self.index.take());
+        self.spare_index = index.or(self.spare_index.take());
     }
 }

@@ -43,4 +43,4 @@ pub use options::{Compression, FileInfo, WriterOptions};
 pub use readahead::Caching;
 pub use reader::{KeyedReader, OrdinalReader};
 pub use verify::VerifyReport;
-pub use writer::{KeyedWriter, OrdinalWriter};
+pub use writer::{KeyedWriter, OrdinalWriter, WriterScratch};

@@ -31,6 +31,9 @@ pub struct WriterOptions {
     /// Every how many bytes the disk is asked to begin writing, so that the sync at the end has less to wait for.
     /// Default 1 MiB; 0 means never.
     pub writeback_bytes: u64,
+    /// Every how many bytes the file is synced while it is written, so that neither the sync at the end nor one of
+    /// another file, of a log above all, has to wait for more than this. Default 8 MiB; 0 means only at the end.
+    pub sync_bytes: u64,
 }
 
 impl Default for WriterOptions {
@@ -42,6 +45,7 @@ impl Default for WriterOptions {
             compression: Compression::default(),
             filter: true,
             writeback_bytes: 1 << 20,
+            sync_bytes: 8 << 20,
         }
     }
 }

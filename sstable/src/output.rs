@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::footer::{self, Footer};
 use crate::header::{self, FileKind};
 use crate::index::root::Root;
-use crate::options::FileInfo;
+use crate::options::{FileInfo, WriterOptions};
 use crate::properties::Properties;
 
 /// How much is gathered before a write.
@@ -33,22 +33,27 @@ pub(crate) struct Output {
     /// Bytes that the disk was asked to begin writing.
     writeback: u64,
     writeback_bytes: u64,
+    /// Bytes that were synced.
+    synced: u64,
+    sync_bytes: u64,
     /// See [`footer::chain`].
     contents: u32,
     failed: Option<Error>,
 }
 
 impl Output {
-    /// Makes the file and begins it with its header.
+    /// Makes the file and begins it with its header. `buffer` is memory to use, with anything in it.
     pub(crate) fn create(
         fs: &dyn Fs,
         path: &Path,
         id: FileId,
         kind: FileKind,
-        writeback_bytes: u64,
+        options: &WriterOptions,
+        mut buffer: Vec<u8>,
     ) -> Result<Output> {
         let file = fs.create(path).map_err(|source| Error::io_at(id, 0, "create", source))?;
-        let mut buffer = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+        buffer.clear();
+        buffer.reserve(CHUNK_BYTES + CHUNK_BYTES / 8);
         buffer.extend_from_slice(&header::encode(kind, id));
         Ok(Output {
             file,
@@ -57,7 +62,9 @@ impl Output {
             buffer,
             flushed: 0,
             writeback: 0,
-            writeback_bytes,
+            writeback_bytes: options.writeback_bytes,
+            synced: 0,
+            sync_bytes: options.sync_bytes,
             contents: 0,
             failed: None,
         })
@@ -101,7 +108,7 @@ impl Output {
     }
 
     /// Appends properties, root and footer, and syncs the file.
-    pub(crate) fn finish(mut self, root: &Root, properties: Properties) -> Result<FileInfo> {
+    pub(crate) fn finish(&mut self, root: &Root, properties: Properties) -> Result<FileInfo> {
         let mut properties_payload = Vec::new();
         properties.encode(&mut properties_payload);
         let mut root_payload = Vec::new();
@@ -130,8 +137,13 @@ impl Output {
         let (bytes, footer_checksum) = footer.encode(self.kind, self.id);
         self.buffer.extend_from_slice(&bytes);
         self.flush()?;
-        self.file.sync().map_err(|source| Error::io_at(self.id, 0, "sync", source))?;
+        self.file.sync().map_err(|source| Error::io_at(self.id, self.synced, "sync", source))?;
         Ok(footer_checksum)
+    }
+
+    /// The memory of the buffer, for the next file.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -155,6 +167,10 @@ impl Output {
                 .start_writeback(self.writeback, unasked)
                 .map_err(|source| Error::io_at(self.id, self.writeback, "start of writeback", source))?;
             self.writeback = self.flushed;
+        }
+        if self.sync_bytes > 0 && self.flushed - self.synced >= self.sync_bytes {
+            self.file.sync().map_err(|source| Error::io_at(self.id, self.synced, "sync", source))?;
+            self.synced = self.flushed;
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Reads neighbouring blocks in one call.
 //!
-//! Owns the blocks that were read ahead and not asked for yet. Never decides how far to read: its owner does.
+//! Owns the bytes that were read ahead and not asked for yet, and the memory of the last block that its owner gave
+//! back, so that a walk past the cache allocates nothing for a block. Never decides how far to read: its owner does.
 //! Invariant: damage in a block that was only read ahead is not reported; it is found again when that block is asked
 //! for.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::block::{Block, Handle, Shape};
+use crate::block::{self, Block, Handle, Shape};
 use crate::cursor::Direction;
 use crate::error::Result;
 use crate::input::Input;
@@ -26,28 +26,53 @@ pub enum Caching {
 pub(crate) struct Readahead {
     shape: Shape,
     pub(crate) caching: Caching,
-    /// In the order in which they should be asked for.
-    ahead: VecDeque<Arc<Block>>,
+    /// The blocks that were read together, in the order in which they should be asked for.
     run: Vec<Handle>,
+    /// How many of them were asked for, or passed over.
+    taken: usize,
+    /// Their bytes.
     stored: Vec<u8>,
+    /// Where those lie in the file.
+    start: u64,
+    /// A block that nobody needs any more.
+    spare: Option<Arc<Block>>,
 }
+
+/// More memory than this is kept only as long as windows are so large.
+const STORED_BYTES_KEPT: usize = 1 << 20;
 
 impl Readahead {
     pub(crate) fn new(shape: Shape) -> Readahead {
         Readahead {
             shape,
             caching: Caching::default(),
-            ahead: VecDeque::new(),
             run: Vec::new(),
+            taken: 0,
             stored: Vec::new(),
+            start: 0,
+            spare: None,
         }
     }
 
-    /// The block at `wanted` if it was read ahead. Those before it are let go of.
-    pub(crate) fn take(&mut self, wanted: Handle) -> Option<Arc<Block>> {
-        while let Some(block) = self.ahead.pop_front() {
-            if block.offset == wanted.offset {
-                return Some(block);
+    /// Takes back a block that its owner has done with.
+    pub(crate) fn give_back(&mut self, block: Option<Arc<Block>>) {
+        if self.spare.is_none() {
+            self.spare = block::spare(block);
+        }
+    }
+
+    /// Lets go of what was read ahead: its owner goes to another file.
+    pub(crate) fn clear(&mut self) {
+        self.run.clear();
+        self.taken = 0;
+    }
+
+    /// The block at `wanted` if it was read ahead and is sound. Those before it are let go of.
+    pub(crate) fn take(&mut self, input: &Input, wanted: Handle) -> Option<Arc<Block>> {
+        while let Some(&handle) = self.run.get(self.taken) {
+            self.taken += 1;
+            if handle == wanted {
+                return self.open(input, handle).ok();
             }
         }
         None
@@ -78,7 +103,8 @@ impl Readahead {
                 return Ok(block);
             }
         }
-        let block = Arc::new(input.read(self.shape, wanted)?);
+        self.clear();
+        let block = input.read_into(self.shape, wanted, self.spare.take())?;
         self.keep(input, &block);
         Ok(block)
     }
@@ -92,7 +118,7 @@ impl Readahead {
         window_bytes: usize,
         neighbour: impl Fn(usize) -> Option<Handle>,
     ) {
-        self.run.clear();
+        self.clear();
         self.run.push(wanted);
         let (mut last, mut bytes) = (wanted, wanted.len as usize);
         while let Some(next) = neighbour(self.run.len()) {
@@ -110,34 +136,31 @@ impl Readahead {
         }
     }
 
-    /// Reads the run, keeps what comes after its first, and gives that.
+    /// Reads the run, and gives its first block.
     fn read_run(&mut self, input: &Input) -> Result<Arc<Block>> {
         let (first, last) = (self.run[0], self.run[self.run.len() - 1]);
         input.check(first)?;
-        let start = first.offset.min(last.offset);
-        let len = (first.end().max(last.end()) - start) as usize;
+        self.start = first.offset.min(last.offset);
+        let len = (first.end().max(last.end()) - self.start) as usize;
         if self.stored.len() < len {
             self.stored.resize(len, 0);
+        } else if self.stored.len() > STORED_BYTES_KEPT && len <= STORED_BYTES_KEPT / 4 {
+            self.stored.truncate(STORED_BYTES_KEPT);
+            self.stored.shrink_to(STORED_BYTES_KEPT);
         }
-        input.fill(&mut self.stored[..len], start)?;
-        let mut wanted = None;
-        for handle in &self.run {
-            let at = (handle.offset - start) as usize;
-            let stored = &self.stored[at..at + handle.len as usize];
-            let block = Block::open_slice(self.shape, input.id(), handle.offset, stored);
-            match (block, &wanted) {
-                (Ok(block), None) => wanted = Some(Arc::new(block)),
-                (Ok(block), Some(_)) => self.ahead.push_back(Arc::new(block)),
-                (Err(error), None) => return Err(error),
-                (Err(_), Some(_)) => break,
-            }
-        }
-        let wanted = wanted.expect("the run begins with the wanted block");
-        self.keep(input, &wanted);
-        for block in &self.ahead {
-            self.keep(input, block);
-        }
-        Ok(wanted)
+        input.fill(&mut self.stored[..len], self.start)?;
+        self.taken = 1;
+        self.open(input, first)
+    }
+
+    /// Opens a block of the run.
+    fn open(&mut self, input: &Input, handle: Handle) -> Result<Arc<Block>> {
+        let at = (handle.offset - self.start) as usize;
+        let stored = &self.stored[at..at + handle.len as usize];
+        let spare = self.spare.take();
+        let block = Block::open_slice(self.shape, input.id(), handle.offset, stored, spare)?;
+        self.keep(input, &block);
+        Ok(block)
     }
 
     fn keep(&self, input: &Input, block: &Arc<Block>) {

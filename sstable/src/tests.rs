@@ -31,6 +31,7 @@ pub(super) fn tiny() -> WriterOptions {
         compression: Compression::Lz4,
         filter: true,
         writeback_bytes: 1 << 10,
+        sync_bytes: 4 << 10,
     }
 }
 

@@ -12,5 +12,5 @@
 mod keyed;
 mod ordinal;
 
-pub use keyed::KeyedWriter;
+pub use keyed::{KeyedWriter, WriterScratch};
 pub use ordinal::OrdinalWriter;

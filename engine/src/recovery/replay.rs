@@ -5,6 +5,7 @@
 //! are full they are written out, between two batches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use codec::{TabletId, Version};
 use pkindex::Retention;
@@ -23,7 +24,7 @@ use crate::options::Options;
 /// Replays what `scan` found, and adds what was written to the state.
 pub(crate) fn replay(
     options: &Options,
-    files: &Files,
+    files: &Arc<Files>,
     scan: &Scan,
     state: &mut State,
 ) -> Result<RecoveryReport, Error> {
@@ -77,7 +78,7 @@ fn check(op: &Op<'_>, state: &State) -> Result<(), Error> {
 
 fn write_out(
     options: &Options,
-    files: &Files,
+    files: &Arc<Files>,
     memtables: &mut BTreeMap<TabletId, Memtable>,
     state: &mut State,
 ) -> Result<(), Error> {

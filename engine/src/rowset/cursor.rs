@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codec::{Location, RowId, SchemaVersion, Version};
-use sstable::{Direction, OrdinalCursor};
+use sstable::{Caching, Direction, OrdinalCursor};
 
 use super::{Rowset, StoredRow, corrupt};
 use crate::error::Result;
@@ -22,6 +22,13 @@ impl RowsetCursor {
     pub(crate) fn new(rowset: &Arc<Rowset>, direction: Direction) -> RowsetCursor {
         let rows = rowset.reader.cursor(direction);
         RowsetCursor { rowset: Arc::clone(rowset), rows, direction, last: None }
+    }
+
+    /// A forward cursor for one pass over rows that are about to move: what it reads stays out of the cache.
+    pub(crate) fn for_moving(rowset: &Arc<Rowset>) -> RowsetCursor {
+        let mut cursor = RowsetCursor::new(rowset, Direction::Forward);
+        cursor.rows.set_caching(Caching::Leave);
+        cursor
     }
 
     pub(crate) fn rowset(&self) -> &Rowset {

@@ -3,6 +3,8 @@
 //! A flush and a compaction write through it. It never syncs the directory, and never removes a file: when it fails, the
 //! job that gave it the numbers removes what it made.
 
+use std::ops::Deref;
+
 use codec::{Location, RowId, RowsetId, SchemaVersion, Version};
 use pkindex::Output;
 use sstable::{FileInfo, OrdinalWriter, WriterOptions};
@@ -31,8 +33,9 @@ pub(crate) struct WrittenRowset {
 }
 
 /// Writes zero or more rowsets, cut only between different keys.
-pub(crate) struct RowsetWriter<'a> {
-    output: &'a dyn Output,
+pub(crate) struct RowsetWriter<O> {
+    /// Gives numbers and paths: borrowed or shared.
+    output: O,
     options: RowsetOptions,
     current: Option<Current>,
     /// Scratch for what stands before the row bytes.
@@ -49,9 +52,9 @@ struct Current {
     last_version: Version,
 }
 
-impl<'a> RowsetWriter<'a> {
+impl<O: Deref<Target: Output>> RowsetWriter<O> {
     /// A writer that takes file numbers and paths from `output`. It touches nothing until the first row comes.
-    pub(crate) fn new(output: &'a dyn Output, options: RowsetOptions) -> RowsetWriter<'a> {
+    pub(crate) fn new(output: O, options: RowsetOptions) -> RowsetWriter<O> {
         RowsetWriter { output, options, current: None, head: Vec::new(), written: Vec::new() }
     }
 
@@ -82,7 +85,7 @@ impl<'a> RowsetWriter<'a> {
         }
         let current = match &mut self.current {
             Some(current) => current,
-            None => self.current.insert(Current::create(self.output, &self.options, key)?),
+            None => self.current.insert(Current::create(&*self.output, &self.options, key)?),
         };
         self.head.clear();
         StoredRow::encode_head(version, schema, &mut self.head);
@@ -93,6 +96,14 @@ impl<'a> RowsetWriter<'a> {
         }
         current.last_version = version;
         Ok(Location { rowset: current.id, rowid: RowId(ordinal) })
+    }
+
+    /// Ends the rowset that is being written: the next row begins another one. The next row must have a new key.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace`.
+    pub(crate) fn cut(&mut self) -> Result<()> {
+        self.end_rowset()
     }
 
     /// Ends and syncs the last rowset, and tells of all of them, in key order. No rows, no rowsets.
@@ -114,7 +125,7 @@ impl<'a> RowsetWriter<'a> {
 }
 
 impl Current {
-    fn create(output: &dyn Output, options: &RowsetOptions, key: &[u8]) -> Result<Current> {
+    fn create<T: Output + ?Sized>(output: &T, options: &RowsetOptions, key: &[u8]) -> Result<Current> {
         let (file, path) =
             output.next_file().map_err(|error| Error::io_write("cannot make a rowset", error))?;
         let id = rowset_id(file)?;

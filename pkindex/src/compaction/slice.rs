@@ -1,9 +1,10 @@
 //! One slice of a compaction: a range of keys, merged from all the inputs into files of its own.
 //!
-//! Has its own cursors, buffers, writer and hook, and shares nothing that is written to with other slices.
+//! Has its own cursors, buffers, writer and hook, and shares nothing that is written to with other slices. The memory
+//! of its cursors and its writer goes on to a slice that begins later.
 
 use codec::Location;
-use sstable::{Caching, Direction};
+use sstable::{Caching, Direction, KeyedIter, WriterScratch};
 
 use crate::cursor::{CursorOptions, RunCursor};
 use crate::entry::Entry;
@@ -22,6 +23,13 @@ pub(super) struct SliceOutcome {
     pub(super) counts: MergeCounts,
 }
 
+/// The memory that a slice works with. There are as many as slices at the same time.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    iters: Vec<KeyedIter>,
+    writer: WriterScratch,
+}
+
 /// Every how many keys a slice looks whether it shall go on.
 const KEYS_BETWEEN_CHECKS: u32 = 256;
 
@@ -33,23 +41,24 @@ pub(super) fn run(shared: &Shared<'_>, index: usize, range: &Range) -> Result<Sl
         true => Box::new(NothingMoves),
         false => (shared.relocate)(index),
     };
+    let Scratch { mut iters, writer } = shared.take_scratch();
     let mut merger = KeyValueMerger::new(&compaction.retention, compaction.base, &compaction.moving);
-    let mut writer = RunWriter::new(shared.output, &compaction.options.run);
-    let merged = merge_range(shared, range, &mut merger, relocate.as_mut(), &mut writer);
+    let mut writer = RunWriter::with_scratch(shared.output, &compaction.options.run, writer);
+    let merged = merge_range(shared, range, &mut iters, &mut merger, relocate.as_mut(), &mut writer);
     // Rows first: an index file that is there in full never points to rows that are not.
     let merged = merged.and_then(|()| relocate.finish().map_err(|error| Error::Relocate(error.into())));
-    match merged {
-        Ok(()) => Ok(SliceOutcome { files: writer.finish()?, counts: merger.into_counts() }),
-        Err(error) => {
-            writer.abandon();
-            Err(error)
-        }
-    }
+    let (files, writer) = match merged {
+        Ok(()) => writer.finish_with_scratch(),
+        Err(error) => (Err(error), writer.abandon_with_scratch()),
+    };
+    shared.give_scratch(Scratch { iters, writer });
+    Ok(SliceOutcome { files: files?, counts: merger.into_counts() })
 }
 
 fn merge_range(
     shared: &Shared<'_>,
     range: &Range,
+    iters: &mut Vec<KeyedIter>,
     merger: &mut KeyValueMerger<'_>,
     relocate: &mut dyn Relocate,
     writer: &mut RunWriter<'_>,
@@ -61,7 +70,7 @@ fn merge_range(
     let cursors = compaction
         .inputs
         .iter()
-        .map(|run| run.cursor_with(Direction::Forward, &range.bounds(), reading))
+        .map(|run| run.cursor_reusing(Direction::Forward, &range.bounds(), reading, iters.pop()))
         .collect::<Result<Vec<RunCursor>>>()?;
     let mut merge = Merge::new(cursors, Direction::Forward);
     let mut until_check = KEYS_BETWEEN_CHECKS;
@@ -83,7 +92,9 @@ fn merge_range(
         }
     }
     // A source that cannot go on has no key either; its error comes again when it is asked.
-    merge.advance()
+    merge.advance()?;
+    iters.extend(merge.into_sources().into_iter().filter_map(RunCursor::into_spare));
+    Ok(())
 }
 
 /// The hook of a compaction that moves no rows.

@@ -174,13 +174,13 @@ fn sample(files: &[Arc<IndexFile>], slice_bytes: u64) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     for file in files {
         let mut bytes = 0;
-        for (last_key, block_bytes) in file.reader.block_boundaries()? {
+        file.reader.for_each_block(|last_key, block_bytes| {
             bytes += block_bytes;
             if bytes >= sample_bytes {
-                samples.push(Sample { last_key, bytes });
+                samples.push(Sample { last_key: last_key.to_vec(), bytes });
                 bytes = 0;
             }
-        }
+        })?;
         if bytes > 0 {
             samples.push(Sample { last_key: file.last_key().to_vec(), bytes });
         }

@@ -20,6 +20,12 @@ fn index_of(flushes: &[Vec<Op>]) -> Index {
     index
 }
 
+fn remove(disk: &Disk, files: &[WrittenFile]) {
+    for file in files {
+        disk.fs.remove(&file.path).expect("it was written");
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Flush(Vec<Op>),
@@ -192,32 +198,6 @@ fn files_that_overlap_nothing_and_need_no_change_move_whole() {
 }
 
 #[test]
-fn a_compaction_is_cut_into_slices_which_may_run_at_the_same_time() {
-    struct Threads;
-    impl Executor for Threads {
-        fn run<'a>(&self, jobs: Vec<Box<dyn FnOnce() + Send + 'a>>) {
-            std::thread::scope(|scope| {
-                for job in jobs {
-                    scope.spawn(job);
-                }
-            });
-        }
-    }
-    let even = (0..1500).filter(|n| n % 2 == 0).map(|n| put(format!("{n:06}"))).collect::<Vec<_>>();
-    let mut index = index_of(&[puts(0..1500), even]);
-    let mut compaction = index.compaction(0..2, &everyone_reads_the_newest(&index));
-    compaction.moving = index.rowsets().into_iter().take(1).collect();
-    let moves = Arc::clone(&index.moves);
-    let hook = move |_: usize| moves.hook();
-    let outcome =
-        compaction.run(&index.disk, &Threads, &hook, &AtomicBool::new(false)).expect("sound inputs");
-    assert!(outcome.stats.slices >= 6, "{:?}", outcome.stats);
-    assert_eq!(index.moves.finished.load(Ordering::Relaxed), outcome.stats.slices);
-    index.install(0..2, &outcome);
-    index.check([index.version()]);
-}
-
-#[test]
 fn a_cancelled_compaction_leaves_nothing_behind() {
     let index = index_of(&[puts(0..500), puts(0..500)]);
     let before = index.disk.fs.paths();
@@ -262,7 +242,7 @@ fn a_disk_error_anywhere_leaves_the_inputs_and_nothing_else() {
     let before = index.disk.fs.paths();
     let first = index.disk.fs.operations();
     let outcome = index.run_compaction(&compaction).expect("no faults yet");
-    super::remove(&index.disk, &outcome.files);
+    remove(&index.disk, &outcome.files);
     let operations = index.disk.fs.operations() - first;
     for fault in [Fault::eio().on(OpSet::READS), Fault::eio().on(OpSet::SYNCS), Fault::enospc()] {
         let mut failures = 0;
@@ -276,7 +256,7 @@ fn a_disk_error_anywhere_leaves_the_inputs_and_nothing_else() {
                     assert_eq!(index.disk.fs.paths(), before, "{fault:?} at {nth}");
                     failures += 1;
                 }
-                Ok(outcome) => super::remove(&index.disk, &outcome.files),
+                Ok(outcome) => remove(&index.disk, &outcome.files),
             }
         }
         assert!(failures > 2, "{fault:?}");
@@ -519,3 +499,6 @@ fn a_key_with_a_list_larger_than_a_file_is_written_whole() {
     assert_eq!(found, Some(Entry::deletion(Version(700))));
     assert_eq!(run.files()[0].id(), FileId(1));
 }
+
+mod counts;
+mod parallel;

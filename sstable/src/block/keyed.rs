@@ -35,6 +35,9 @@ pub(crate) const INTERVAL_ENTRIES_MAX: usize = 128;
 /// What an entry has beside its bytes, at most: three varints of at most 28 bits.
 const ENTRY_HEAD_BYTES_MAX: usize = 12;
 
+/// A buffer that outgrew this gives the memory back after the block.
+const BYTES_KEPT_MAX: usize = 1 << 20;
+
 /// As a length of the value before: there is none.
 pub(crate) const NO_VALUE: usize = usize::MAX;
 
@@ -48,6 +51,12 @@ pub(crate) struct KeyedBuilder {
     value_len: usize,
 }
 
+impl Default for KeyedBuilder {
+    fn default() -> KeyedBuilder {
+        KeyedBuilder::new(1)
+    }
+}
+
 impl KeyedBuilder {
     pub(crate) fn new(restart_interval: usize) -> KeyedBuilder {
         KeyedBuilder {
@@ -57,6 +66,12 @@ impl KeyedBuilder {
             since_restart: 0,
             value_len: NO_VALUE,
         }
+    }
+
+    /// Begins the first block of a file.
+    pub(crate) fn begin(&mut self, restart_interval: usize) {
+        self.clear();
+        self.restart_interval = restart_interval.clamp(1, INTERVAL_ENTRIES_MAX);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -89,8 +104,8 @@ impl KeyedBuilder {
         if !same {
             put_varint(&mut self.bytes, value.len() as u64);
         }
-        self.bytes.extend_from_slice(&key[shared..]);
-        self.bytes.extend_from_slice(value);
+        append(&mut self.bytes, &key[shared..]);
+        append(&mut self.bytes, value);
         self.value_len = value.len();
         self.since_restart += 1;
     }
@@ -108,6 +123,9 @@ impl KeyedBuilder {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.restarts.clear();
+        self.since_restart = 0;
+        // What a large value left behind.
+        self.bytes.shrink_to(BYTES_KEPT_MAX);
     }
 }
 
@@ -284,6 +302,22 @@ pub(crate) fn find(block: &Block, key: &[u8]) -> Result<Option<(usize, usize)>> 
         at = entry.value_end;
     }
     Ok(None)
+}
+
+/// Appends a few bytes. What a key does not share with the one before, and most values, are shorter than a call to copy
+/// them is worth.
+#[inline]
+pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    let end = out.len() + bytes.len();
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) if bytes.len() <= 16 => {
+            // The two may overlap: the second writes over the end of the first.
+            out.extend_from_slice(first);
+            out.truncate(end - 8);
+            out.extend_from_slice(last);
+        }
+        _ => out.extend_from_slice(bytes),
+    }
 }
 
 /// How many bytes `a` and `b` begin with in common.

@@ -182,7 +182,7 @@ impl KeyedCursor {
             return Err(block.mismatch("greatest count of shared bytes", self.key.len(), entry.shared));
         }
         self.key.truncate(entry.shared);
-        self.key.extend_from_slice(&block.bytes[entry.suffix_start..entry.value_start]);
+        keyed::append(&mut self.key, &block.bytes[entry.suffix_start..entry.value_start]);
         self.current = Span { at, value_start: entry.value_start, value_end: entry.value_end };
         Ok(())
     }

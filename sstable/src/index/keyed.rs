@@ -18,11 +18,13 @@ pub(crate) struct KeyedIndexBuilder {
     blocks: u64,
 }
 
-impl KeyedIndexBuilder {
-    pub(crate) fn new() -> KeyedIndexBuilder {
+impl Default for KeyedIndexBuilder {
+    fn default() -> KeyedIndexBuilder {
         KeyedIndexBuilder { block: KeyedBuilder::new(1), handle: Vec::new(), blocks: 0 }
     }
+}
 
+impl KeyedIndexBuilder {
     pub(crate) fn len(&self) -> usize {
         self.block.len()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use codec::{FileId, KeyHash};
 use vfs::Fs;
 
-use crate::block::keyed;
+use crate::block::{self, keyed};
 use crate::block::{Block, BlockSlice, Handle, Shape};
 use crate::cache::Cache;
 use crate::error::Result;
@@ -124,14 +124,26 @@ impl KeyedReader {
     /// Those of the disk and of a damaged index.
     pub fn block_boundaries(&self) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut boundaries = Vec::new();
-        for partition in 0..self.root().partitions().len() {
-            let partition = self.partition(partition)?;
-            for entry in 0..partition.items {
-                let handle = index::keyed::handle(&partition, entry)?;
-                boundaries.push((keyed::restart_key(&partition, entry)?.to_vec(), u64::from(handle.len)));
-            }
-        }
+        self.for_each_block(|key, bytes| boundaries.push((key.to_vec(), bytes)))?;
         Ok(boundaries)
+    }
+
+    /// Tells what [`KeyedReader::block_boundaries`] gives, block by block, and allocates nothing for them. What it reads
+    /// is not put into the cache.
+    ///
+    /// # Errors
+    /// As [`KeyedReader::block_boundaries`].
+    pub fn for_each_block(&self, mut each: impl FnMut(&[u8], u64)) -> Result<()> {
+        let mut spare = None;
+        for partition in 0..self.root().partitions().len() {
+            let index = self.partition_past_cache(partition, spare)?;
+            for entry in 0..index.items {
+                let handle = index::keyed::handle(&index, entry)?;
+                each(keyed::restart_key(&index, entry)?, u64::from(handle.len));
+            }
+            spare = block::spare(Some(index));
+        }
+        Ok(())
     }
 
     /// Reads the whole file from the disk, past the cache, and checks every checksum, the order of the keys, the
@@ -154,7 +166,25 @@ impl KeyedReader {
     /// A partition of the index.
     pub(crate) fn partition(&self, partition: usize) -> Result<Arc<Block>> {
         let place = &self.head.root.partitions()[partition];
-        let block = self.input.block(Shape::KeyedIndex, place.index)?;
+        self.check_partition(partition, self.input.block(Shape::KeyedIndex, place.index)?)
+    }
+
+    /// A partition of the index, which is not put into the cache, in the memory of a block that nobody needs any more.
+    pub(crate) fn partition_past_cache(
+        &self,
+        partition: usize,
+        spare: Option<Arc<Block>>,
+    ) -> Result<Arc<Block>> {
+        let handle = self.head.root.partitions()[partition].index;
+        let block = match self.input.cache().get(Shape::KeyedIndex, self.id(), handle.offset) {
+            Some(block) => block,
+            None => self.input.read_into(Shape::KeyedIndex, handle, spare)?,
+        };
+        self.check_partition(partition, block)
+    }
+
+    fn check_partition(&self, partition: usize, block: Arc<Block>) -> Result<Arc<Block>> {
+        let place = &self.head.root.partitions()[partition];
         if block.items as u64 != place.blocks {
             return Err(block.mismatch("blocks in an index partition", place.blocks as usize, block.items));
         }

@@ -276,7 +276,7 @@ fn swapped_files_are_noticed() {
 /// A file whose checksums hold, with these bytes for its blocks.
 fn forge(kind: FileKind, blocks: &[(Shape, Vec<u8>)], root: &[u8], properties: &[u8]) -> SimFs {
     let fs = SimFs::new(1);
-    let mut output = Output::create(&fs, &path(), ID, kind, 0).expect("create");
+    let mut output = Output::create(&fs, &path(), ID, kind, &tiny(), Vec::new()).expect("create");
     for (shape, payload) in blocks {
         output.block(*shape, TAG_RAW, payload).expect("block");
     }

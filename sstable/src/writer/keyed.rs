@@ -5,7 +5,7 @@ use std::path::Path;
 use codec::{FileId, KeyHash, hash_key};
 use vfs::Fs;
 
-use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, common_prefix};
+use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, append, common_prefix};
 use crate::block::{Handle, Shape};
 use crate::compress::TAG_RAW;
 use crate::error::{Error, Result};
@@ -55,24 +55,55 @@ pub struct KeyedWriter {
     entries_in_partition: u64,
 }
 
+/// The memory that a [`KeyedWriter`] works with, to be handed from one to the next: some 3 MB with a filter.
+#[derive(Debug, Default)]
+pub struct WriterScratch {
+    buffer: Vec<u8>,
+    block: KeyedBuilder,
+    index: KeyedIndexBuilder,
+    filter: FilterBuilder,
+    separator: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
 impl KeyedWriter {
     /// Makes the file, which must not exist. The caller syncs the directory, once the file is finished.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, options: &WriterOptions) -> Result<KeyedWriter> {
+        KeyedWriter::create_with(fs, path, id, options, WriterScratch::default())
+    }
+
+    /// Like [`KeyedWriter::create`], with the memory of a writer before.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create_with(
+        fs: &dyn Fs,
+        path: &Path,
+        id: FileId,
+        options: &WriterOptions,
+        scratch: WriterScratch,
+    ) -> Result<KeyedWriter> {
+        let WriterScratch { buffer, mut block, mut index, mut filter, separator, mut last_key } = scratch;
+        // The writer before may have been given up in the middle.
+        block.begin(options.restart_interval);
+        index.clear();
+        filter.clear();
+        last_key.clear();
         Ok(KeyedWriter {
-            output: Output::create(fs, path, id, FileKind::Keyed, options.writeback_bytes)?,
+            output: Output::create(fs, path, id, FileKind::Keyed, options, buffer)?,
             block_bytes: options.block_bytes,
             index_block_bytes: options.index_block_bytes,
             has_filter: options.filter,
-            block: KeyedBuilder::new(options.restart_interval),
-            index: KeyedIndexBuilder::new(),
-            filter: FilterBuilder::default(),
+            block,
+            index,
+            filter,
             root: Root::default(),
             unindexed: None,
-            separator: Vec::new(),
-            last_key: Vec::new(),
+            separator,
+            last_key,
             first_key: Vec::new(),
             entries: 0,
             blocks: 0,
@@ -88,16 +119,27 @@ impl KeyedWriter {
     /// # Errors
     /// [`Error::TooLarge`] for a key of more than 64 KiB or a value of more than 64 MiB + 64 KiB: nothing was added.
     /// [`Error::Io`], and from then on always.
+    #[inline]
     pub fn add(&mut self, key: &[u8], hash: Option<KeyHash>, value: &[u8]) -> Result<()> {
+        let is_above = self.add_if_above(key, hash, value)?;
+        assert!(is_above, "keys are added to file {} in ascending order", self.output.id());
+        Ok(())
+    }
+
+    /// Adds an entry, or adds nothing and says false if `key` is not above the one before. Otherwise as
+    /// [`KeyedWriter::add`].
+    ///
+    /// # Errors
+    /// As [`KeyedWriter::add`].
+    pub fn add_if_above(&mut self, key: &[u8], hash: Option<KeyHash>, value: &[u8]) -> Result<bool> {
         self.output.check()?;
         self.check_size("a key", key, KEY_BYTES_MAX)?;
         self.check_size("a value", value, VALUE_BYTES_MAX)?;
         let shared = common_prefix(&self.last_key, key);
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
-        } else {
-            let above = key.get(shared) > self.last_key.get(shared);
-            assert!(above, "keys are added to file {} in ascending order", self.output.id());
+        } else if key.get(shared) <= self.last_key.get(shared) {
+            return Ok(false);
         }
         if !self.block.is_empty() && self.block.len_with(key, shared, value) > self.block_bytes {
             self.write_block()?;
@@ -111,10 +153,10 @@ impl KeyedWriter {
             self.filter.add(hash.unwrap_or_else(|| hash_key(key)));
         }
         self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(&key[shared..]);
+        append(&mut self.last_key, &key[shared..]);
         self.entries += 1;
         self.entries_in_partition += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// How long the file is by now, with what waits to be written.
@@ -140,6 +182,15 @@ impl KeyedWriter {
     /// # Errors
     /// [`Error::Io`]; the caller then removes the file.
     pub fn finish(mut self, user_properties: &[u8]) -> Result<FileInfo> {
+        self.finish_file(user_properties)
+    }
+
+    /// Like [`KeyedWriter::finish`], and gives the memory for the next writer.
+    pub fn finish_with_scratch(mut self, user_properties: &[u8]) -> (Result<FileInfo>, WriterScratch) {
+        (self.finish_file(user_properties), self.into_scratch())
+    }
+
+    fn finish_file(&mut self, user_properties: &[u8]) -> Result<FileInfo> {
         self.output.check()?;
         if !self.block.is_empty() {
             self.write_block()?;
@@ -154,16 +205,21 @@ impl KeyedWriter {
         let properties = Properties {
             entries: self.entries,
             blocks: self.blocks,
-            first_key: self.first_key,
-            last_key: self.last_key,
+            first_key: self.first_key.clone(),
+            last_key: self.last_key.clone(),
             user: user_properties.to_vec(),
         };
         self.output.finish(&self.root, properties)
     }
 
-    /// Stops. The file stays as it is, without a footer; the caller removes it.
-    pub fn abandon(self) {
-        drop(self);
+    /// Stops. The file stays as it is, without a footer; the caller removes it. Gives the memory for the next writer.
+    pub fn abandon(self) -> WriterScratch {
+        self.into_scratch()
+    }
+
+    fn into_scratch(self) -> WriterScratch {
+        let KeyedWriter { output, block, index, filter, separator, last_key, .. } = self;
+        WriterScratch { buffer: output.into_buffer(), block, index, filter, separator, last_key }
     }
 
     fn check_size(&self, what: &'static str, bytes: &[u8], max: usize) -> Result<()> {

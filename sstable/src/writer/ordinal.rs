@@ -54,7 +54,7 @@ impl OrdinalWriter {
     /// [`Error::Io`].
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, options: &WriterOptions) -> Result<OrdinalWriter> {
         Ok(OrdinalWriter {
-            output: Output::create(fs, path, id, FileKind::Ordinal, options.writeback_bytes)?,
+            output: Output::create(fs, path, id, FileKind::Ordinal, options, Vec::new())?,
             block_bytes: options.block_bytes,
             index_block_bytes: options.index_block_bytes,
             compressor: Compressor::new(options.compression),
