@@ -85,14 +85,29 @@ pub(crate) fn refused<T>(result: Result<T, Error>, kind: ErrorKind, says: &[&str
     }
 }
 
-/// Copies a directory as it is: what a kill at this moment would leave.
+/// Copies a directory as it is: what a kill at this moment would leave. If background work changes it meanwhile, once
+/// more.
 pub(crate) fn as_after_a_kill(dir: &Path) -> tempfile::TempDir {
-    let copy = scratch();
-    for file in files(dir) {
-        // A file that background work removes meanwhile is none that is needed.
-        let _ = std::fs::copy(&file, copy.path().join(file.file_name().expect("a file")));
+    loop {
+        let copy = scratch();
+        let before = state(dir);
+        let copied = files(dir)
+            .iter()
+            .filter(|path| path.is_file())
+            .all(|file| std::fs::copy(file, copy.path().join(file.file_name().expect("a file"))).is_ok());
+        if copied && state(dir) == before {
+            return copy;
+        }
     }
-    copy
+}
+
+/// Names, lengths and times of all files.
+fn state(dir: &Path) -> Vec<(PathBuf, Option<(u64, std::time::SystemTime)>)> {
+    let of = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some((metadata.len(), metadata.modified().ok()?))
+    };
+    files(dir).into_iter().map(|path| (path.clone(), of(&path))).collect()
 }
 
 /// All files of a directory, sorted.
