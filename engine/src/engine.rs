@@ -395,8 +395,11 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
 fn write_rest(core: &Core) -> Result<(), Error> {
     let flushed = flush::flush_rest(core).and_then(|()| {
         core.log.sync(core.log.end())?;
+        // What is flushed stays behind in older segments, so that the next open has nothing to read of it.
+        core.log.rotate()?;
         core.log.attest()?;
-        Ok(core.log.sync(core.log.end())?)
+        core.log.sync(core.log.end())?;
+        flush::drop_unneeded_log(core)
     });
     core.files.delete_obsolete(&core.cache);
     flushed

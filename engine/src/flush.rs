@@ -228,7 +228,6 @@ pub(crate) fn run(core: &Core, job: &FlushJob) {
             core.health.fail(&error.context("a flush failed"));
         }
     }
-    core.counters.flushes.add(1);
     core.health.progress.notify();
 }
 
@@ -331,6 +330,7 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
         }
         return Err(error);
     }
+    core.counters.flushes.add(1);
     for (((tablet, slot), done), is_named) in job.memtables.iter().zip(flushed).zip(is_named.take()) {
         core.stall.shrink(tablet.forget_flushed(&slot.memtable));
         core.counters.flushed_bytes.add(written_bytes(done));
@@ -462,9 +462,8 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
     };
     core.signals.flush.set();
     core.run_inline_flushes();
-    let is_done = |(tablet, goal): &(Arc<Tablet>, Version)| {
-        tablet.is_dropped() || tablet.view.pin().flushed_through >= *goal
-    };
+    let is_done =
+        |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_dropped() || !tablet.has_unflushed_through(*goal);
     core.health.progress.wait_for(std::time::Duration::from_millis(100), || {
         if goals.iter().all(is_done) {
             return Some(Ok(()));
@@ -474,20 +473,20 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
 }
 
 /// Deletes log segments that no memtable needs, although no flush came by to say so.
-pub(crate) fn drop_unneeded_log(core: &Core) {
+pub(crate) fn drop_unneeded_log(core: &Core) -> Result<(), Error> {
     let start = {
         let _stage = core.commit.stage();
         let end = core.log.end().segment;
         let first = |table: Arc<crate::catalog::TableCore>| table.tablet.log_first_without(|_| false);
         core.catalog.all().into_iter().filter_map(first).min().map_or(end, |first| first.min(end))
     };
-    start_log_at(core, start);
+    start_log_at(core, start)
 }
 
 /// Makes `start` the start of the log, unless a flush has gone further since it was looked up.
-fn start_log_at(core: &Core, start: FileId) {
+fn start_log_at(core: &Core, start: FileId) -> Result<(), Error> {
     if core.manifest.with_state(|state| state.log_start >= start) {
-        return;
+        return Ok(());
     }
     let installed = sync_log_start(core, start).and_then(|()| {
         core.manifest.install(
@@ -501,8 +500,12 @@ fn start_log_at(core: &Core, start: FileId) {
     match installed {
         Ok(Some(())) => delete_log_below(core, start),
         Ok(None) => {}
-        Err(error) => core.health.fail(&error),
+        Err(error) => {
+            core.health.fail(&error);
+            return Err(error);
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -172,6 +172,15 @@ impl Tablet {
         }
     }
 
+    /// Whether a memtable that holds a version up to `through` is not flushed yet.
+    pub(crate) fn has_unflushed_through(&self, through: Version) -> bool {
+        self.unflushed
+            .lock()
+            .iter()
+            .filter_map(|slot| slot.memtable.versions())
+            .any(|(first, _)| first <= through)
+    }
+
     /// The last version applied, if any memtable is not flushed.
     pub(crate) fn last_unflushed(&self) -> Option<Version> {
         self.unflushed.lock().iter().filter_map(|slot| slot.memtable.versions()).map(|(_, last)| last).max()

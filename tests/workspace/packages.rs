@@ -19,6 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "nyala",
         &["nyala-codec", "nyala-encoded-key", "nyala-pkindex", "nyala-sstable", "nyala-vfs", "nyala-wal"],
     ),
+    // Not a part of the engine: it measures the engine's parts side by side.
+    ("nyala-bench", &["nyala", "nyala-codec", "nyala-pkindex", "nyala-sstable", "nyala-vfs"]),
 ];
 
 /// The packages of the workspace, as cargo describes them. Needs no network: dependencies are not resolved.

@@ -386,7 +386,8 @@ fn a_log_that_was_begun_above_this_one_says_nothing_about_it() {
     log.sync(log.end()).unwrap();
     // As a recovery does that is interrupted before anything names its log: two segments, synced and attested.
     let numbers = std::sync::atomic::AtomicU64::new(11);
-    let other = Log::create(options(&fs), FileId(10), Box::new(move || crate::testing::next(&numbers))).unwrap();
+    let other =
+        Log::create(options(&fs), FileId(10), Box::new(move || crate::testing::next(&numbers))).unwrap();
     append_one(&other, 0, 2000);
     other.sync(other.end()).unwrap();
     append_one(&other, 1, 2000);
