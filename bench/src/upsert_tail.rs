@@ -87,6 +87,7 @@ fn run_one(args: &UpsertTailArgs, distribution: Distribution, database: &Path) -
     let seconds = start.elapsed().as_secs_f64();
     let after = engine.stats();
 
+    sampler.take_now();
     live.enter(Phase::Idle);
     let idle = wait_until_idle(&engine, &table, Duration::from_secs(args.idle_seconds))?;
     let series = sampler.stop()?;
@@ -98,6 +99,7 @@ fn run_one(args: &UpsertTailArgs, distribution: Distribution, database: &Path) -
         load: loaded,
         rows_per_second: args.upserts as f64 / seconds,
         seconds,
+        threads: args.threads,
         upserts: upserted,
         live_bytes,
         stall_seconds: (after.stall_time.saturating_sub(before.stall_time)).as_secs_f64(),
@@ -107,6 +109,8 @@ fn run_one(args: &UpsertTailArgs, distribution: Distribution, database: &Path) -
         flushed_bytes: after.flushed_bytes - before.flushed_bytes,
         compaction_bytes_out: after.compaction_bytes_out - before.compaction_bytes_out,
         compactions: after.compactions - before.compactions,
+        moved_bytes: after.moved_bytes - before.moved_bytes,
+        compaction_seconds: (after.compaction_time.saturating_sub(before.compaction_time)).as_secs_f64(),
         is_idle: idle,
         series,
     })

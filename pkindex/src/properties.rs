@@ -176,7 +176,7 @@ pub(crate) struct PropertiesBuilder {
 impl PropertiesBuilder {
     /// A key, with its only version.
     #[inline]
-    pub(crate) fn add_one(&mut self, key: &[u8], entry: Entry) {
+    pub(crate) fn add_one(&mut self, key: &[u8], entry: &Entry) {
         self.add_key(key);
         self.add_entry(entry);
     }
@@ -185,7 +185,7 @@ impl PropertiesBuilder {
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], entries: &[Entry]) {
         self.add_key(key);
-        for &entry in entries {
+        for entry in entries {
             self.add_entry(entry);
         }
     }
@@ -199,11 +199,11 @@ impl PropertiesBuilder {
     }
 
     #[inline]
-    fn add_entry(&mut self, entry: Entry) {
+    fn add_entry(&mut self, entry: &Entry) {
         self.entries += 1;
         self.below_max = self.below_max.max(u64::MAX - entry.version.0);
         self.version_max = self.version_max.max(entry.version.0);
-        match entry.place {
+        match &entry.place {
             Place::At(location) => self.rowsets.add(location.rowset, 1),
             Place::Deleted => self.deletions += 1,
         }
@@ -235,8 +235,8 @@ mod tests {
     fn sample() -> Properties {
         let mut builder = PropertiesBuilder::default();
         builder.add(b"a", &[put(9, 4), put(3, 2)]);
-        builder.add_one(b"b", Entry::deletion(Version(5)));
-        builder.add_one(b"c", put(4, 2));
+        builder.add_one(b"b", &Entry::deletion(Version(5)));
+        builder.add_one(b"c", &put(4, 2));
         builder.build(b"c")
     }
 

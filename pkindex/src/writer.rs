@@ -136,7 +136,7 @@ impl<'a> RunWriter<'a> {
 
     /// Writes a key with a list that is encoded already and says `entry`.
     #[inline]
-    pub(crate) fn add_encoded(&mut self, key: &[u8], list: &[u8], entry: Entry) -> Result<()> {
+    pub(crate) fn add_encoded(&mut self, key: &[u8], list: &[u8], entry: &Entry) -> Result<()> {
         if self.open.is_none() {
             self.begin_file(key)?;
         }

@@ -92,7 +92,7 @@ impl Block {
                 stored.truncate(stored.len() - TRAILER_BYTES);
                 stored
             }
-            _ => expand(file, offset, tag, &stored)?,
+            _ => expand(file, offset, tag, &stored, Vec::new())?,
         };
         Block::parse(shape, file, offset, bytes)
     }
@@ -107,14 +107,14 @@ impl Block {
     ) -> Result<Arc<Block>> {
         let (tag, _) = check(shape, file, offset, stored)?;
         let mut spare = spare;
+        let mut bytes = take_bytes(&mut spare);
         let bytes = match tag {
             TAG_RAW => {
-                let mut bytes = take_bytes(&mut spare);
                 bytes.clear();
                 bytes.extend_from_slice(&stored[..stored.len() - TRAILER_BYTES]);
                 bytes
             }
-            _ => expand(file, offset, tag, stored)?,
+            _ => expand(file, offset, tag, stored, bytes)?,
         };
         Ok(Block::parse(shape, file, offset, bytes)?.into_shared(spare))
     }
@@ -214,7 +214,7 @@ pub(crate) fn check(shape: Shape, file: FileId, offset: u64, stored: &[u8]) -> R
     Ok((tag, expected))
 }
 
-fn expand(file: FileId, offset: u64, tag: u8, stored: &[u8]) -> Result<Vec<u8>> {
+fn expand(file: FileId, offset: u64, tag: u8, stored: &[u8], bytes: Vec<u8>) -> Result<Vec<u8>> {
     if tag != TAG_LZ4 {
         return Err(Error::Mismatch {
             file,
@@ -224,7 +224,7 @@ fn expand(file: FileId, offset: u64, tag: u8, stored: &[u8]) -> Result<Vec<u8>> 
             found: u64::from(tag),
         });
     }
-    compress::expand(file, offset, &stored[..stored.len() - TRAILER_BYTES], PAYLOAD_BYTES_MAX)
+    compress::expand(file, offset, &stored[..stored.len() - TRAILER_BYTES], PAYLOAD_BYTES_MAX, bytes)
 }
 
 fn short(file: FileId, offset: u64, found: usize) -> Error {

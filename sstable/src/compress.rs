@@ -52,8 +52,15 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The payload of a compressed body whose checksum held. At most `bytes_max` bytes.
-pub(crate) fn expand(file: FileId, offset: u64, body: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+/// The payload of a compressed body whose checksum held, at most `bytes_max` bytes. `payload` is memory to use, with
+/// anything in it.
+pub(crate) fn expand(
+    file: FileId,
+    offset: u64,
+    body: &[u8],
+    bytes_max: usize,
+    mut payload: Vec<u8>,
+) -> Result<Vec<u8>> {
     let mismatch = |what, expected: usize, found: usize| Error::Mismatch {
         file,
         offset,
@@ -69,7 +76,7 @@ pub(crate) fn expand(file: FileId, offset: u64, body: &[u8], bytes_max: usize) -
     if length > bytes_max {
         return Err(mismatch("greatest length of an expanded block", bytes_max, length));
     }
-    let mut payload = vec![0; length];
+    payload.resize(length, 0);
     match decompress_into(compressed, &mut payload) {
         Ok(found) if found == length => Ok(payload),
         Ok(found) => Err(mismatch("length of an expanded block", length, found)),
@@ -86,7 +93,9 @@ mod tests {
         let mut compressor = Compressor::new(Compression::Lz4);
         let repeated = b"nyala ".repeat(100);
         let body = compressor.compress(&repeated).expect("repeats compress").to_vec();
-        assert_eq!(expand(FileId(1), 0, &body, 1 << 20).expect("it expands"), repeated);
+        for memory in [Vec::new(), vec![1; 10], vec![1; 10_000]] {
+            assert_eq!(expand(FileId(1), 0, &body, 1 << 20, memory).expect("it expands"), repeated);
+        }
         let noise: Vec<u8> =
             (0u64..75).flat_map(|i| codec::hash_key(&i.to_le_bytes()).0.to_le_bytes()).collect();
         assert!(compressor.compress(&noise).is_none());
@@ -97,14 +106,14 @@ mod tests {
     fn a_claimed_length_takes_no_memory() {
         let mut body = u32::MAX.to_le_bytes().to_vec();
         body.extend_from_slice(&[0x10, b'x']);
-        assert!(expand(FileId(1), 0, &body, usize::MAX).is_err_and(|e| e.is_corruption()));
+        assert!(expand(FileId(1), 0, &body, usize::MAX, Vec::new()).is_err_and(|e| e.is_corruption()));
         let mut compressor = Compressor::new(Compression::Lz4);
         let body = compressor.compress(&[7; 1000]).expect("sevens compress").to_vec();
-        assert!(expand(FileId(1), 0, &body, 999).is_err());
+        assert!(expand(FileId(1), 0, &body, 999, Vec::new()).is_err());
         for length in [0u32, 1, 999, 1001] {
             let mut wrong = body.clone();
             wrong[..4].copy_from_slice(&length.to_le_bytes());
-            assert!(expand(FileId(1), 0, &wrong, 1 << 20).is_err(), "{length}");
+            assert!(expand(FileId(1), 0, &wrong, 1 << 20, Vec::new()).is_err(), "{length}");
         }
     }
 }

@@ -96,17 +96,26 @@ impl Readahead {
         if let Some(block) = input.cache().get(self.shape, input.id(), wanted.offset) {
             return Ok(block);
         }
-        self.gather(input, wanted, direction, window_bytes, neighbour);
-        if self.run.len() > 1 {
-            // A failure may lie in a neighbour: the block itself then speaks for itself, below.
-            if let Ok(block) = self.read_run(input) {
-                return Ok(block);
-            }
+        if wanted.len as usize > STORED_BYTES_KEPT {
+            self.clear();
+            let block = input.read_into(self.shape, wanted, self.spare.take())?;
+            self.keep(input, &block);
+            return Ok(block);
         }
-        self.clear();
-        let block = input.read_into(self.shape, wanted, self.spare.take())?;
-        self.keep(input, &block);
-        Ok(block)
+        input.check(wanted)?;
+        self.gather(input, wanted, direction, window_bytes, neighbour);
+        let read = match self.read_run(input) {
+            // The failure may lie in a neighbour: the block itself then speaks for itself.
+            Err(_) if self.run.len() > 1 => {
+                self.run.truncate(1);
+                self.read_run(input)
+            }
+            read => read,
+        };
+        if read.is_err() {
+            self.clear();
+        }
+        read
     }
 
     /// Finds out which blocks to read.
@@ -139,7 +148,6 @@ impl Readahead {
     /// Reads the run, and gives its first block.
     fn read_run(&mut self, input: &Input) -> Result<Arc<Block>> {
         let (first, last) = (self.run[0], self.run[self.run.len() - 1]);
-        input.check(first)?;
         self.start = first.offset.min(last.offset);
         let len = (first.end().max(last.end()) - self.start) as usize;
         if self.stored.len() < len {

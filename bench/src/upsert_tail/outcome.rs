@@ -22,6 +22,7 @@ pub(super) struct Outcome {
     pub(super) rows_per_second: f64,
     /// How long the upserts took.
     pub(super) seconds: f64,
+    pub(super) threads: u64,
     pub(super) upserts: Written,
     /// Of index and rows right after the load, when nothing was there twice.
     pub(super) live_bytes: u64,
@@ -31,6 +32,9 @@ pub(super) struct Outcome {
     pub(super) stopped_batches: u64,
     pub(super) flushed_bytes: u64,
     pub(super) compaction_bytes_out: u64,
+    /// Of rowsets that compactions wrote.
+    pub(super) moved_bytes: u64,
+    pub(super) compaction_seconds: f64,
     pub(super) compactions: u64,
     /// Whether the engine had nothing left to do at the end.
     pub(super) is_idle: bool,
@@ -57,6 +61,15 @@ impl Outcome {
 
     pub(super) fn runs_max(&self) -> u64 {
         self.most(|sample| sample.runs)
+    }
+
+    /// The part of the writing threads' time that was delay.
+    pub(super) fn stall_share(&self) -> f64 {
+        self.stall_seconds / (self.seconds * self.threads as f64).max(1e-9)
+    }
+
+    pub(super) fn depth_max(&self) -> u64 {
+        self.most(|sample| sample.depth)
     }
 
     pub(super) fn rowsets_max(&self) -> u64 {
@@ -102,12 +115,17 @@ impl Outcome {
             "p999_us": self.micros(0.999),
             "max_us": self.micros(1.0),
             "stall_seconds": self.stall_seconds,
+            "stall_share": self.stall_share(),
             "runs_max": self.runs_max(),
+            "depth_max": self.depth_max(),
             "rowsets_max": self.rowsets_max(),
+            "debt_runs_max": self.most(|sample| sample.debt_runs),
+            "debt_depth_max": self.most(|sample| sample.debt_depth),
             "disk_ratio_max": self.disk_ratio_max(),
             "disk_with_log_ratio_max": self.ratio(self.most(|sample| sample.disk_bytes)),
             "disk_ratio_idle": self.disk_ratio_idle(),
             "runs_idle": end.map(|sample| sample.runs),
+            "depth_idle": end.map(|sample| sample.depth),
             "rowsets_idle": end.map(|sample| sample.rowsets),
             "is_idle": self.is_idle,
             "load_rows_per_s": self.load_rows_per_second,
@@ -122,6 +140,8 @@ impl Outcome {
             "flushed_bytes": self.flushed_bytes,
             "compactions": self.compactions,
             "compaction_bytes_out": self.compaction_bytes_out,
+            "moved_bytes": self.moved_bytes,
+            "compaction_seconds": self.compaction_seconds,
             "slowest": self.upserts.slowest.iter().map(slow).collect::<Vec<_>>(),
         })
     }
@@ -136,7 +156,10 @@ impl Outcome {
             "slowest_batch_ms",
             "stall_ms_per_s",
             "runs",
+            "depth",
             "rowsets",
+            "debt_runs",
+            "debt_depth",
             "sealed_memtables",
             "memtable_bytes",
             "index_bytes",
@@ -156,7 +179,10 @@ impl Outcome {
                 format!("{:.3}", sample.slowest_ms),
                 format!("{:.3}", sample.stall_ms_per_second),
                 sample.runs.to_string(),
+                sample.depth.to_string(),
                 sample.rowsets.to_string(),
+                sample.debt_runs.to_string(),
+                sample.debt_depth.to_string(),
                 sample.sealed_memtables.to_string(),
                 sample.memtable_bytes.to_string(),
                 sample.index_bytes.to_string(),
@@ -214,13 +240,21 @@ impl Outcome {
                 lines: vec![line("all threads", &|sample| sample.stall_ms_per_second)],
             },
             Panel {
-                title: "index runs, rowsets",
+                title: "index runs, overlap depth",
                 lines: vec![
                     line("runs", &|sample| sample.runs as f64),
-                    line("rowsets", &|sample| sample.rowsets as f64),
+                    line("depth", &|sample| sample.depth as f64),
                     line("sealed memtables", &|sample| sample.sealed_memtables as f64),
                 ],
             },
+            Panel {
+                title: "debt",
+                lines: vec![
+                    line("in runs", &|sample| sample.debt_runs as f64),
+                    line("in depth", &|sample| sample.debt_depth as f64),
+                ],
+            },
+            Panel { title: "rowsets", lines: vec![line("rowsets", &|sample| sample.rowsets as f64)] },
             Panel {
                 title: "disk / live data",
                 lines: vec![

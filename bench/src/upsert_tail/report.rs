@@ -17,7 +17,7 @@ pub(super) fn print(outcomes: &[Outcome]) {
 /// A row for each number, a column for each distribution.
 fn summary(outcomes: &[Outcome]) -> Table {
     type Show = (&'static str, fn(&Outcome) -> String);
-    const ROWS: [Show; 17] = [
+    const ROWS: [Show; 20] = [
         ("load, rows/s", |o| format!("{:.0}", o.load_rows_per_second)),
         ("upserts, rows/s", |o| format!("{:.0}", o.rows_per_second)),
         ("upserts / load", |o| format!("{:.2}", o.load_ratio())),
@@ -25,9 +25,12 @@ fn summary(outcomes: &[Outcome]) -> Table {
         ("batch p99, us", |o| format!("{:.0}", o.micros(0.99))),
         ("batch p99.9, us", |o| format!("{:.0}", o.micros(0.999))),
         ("batch max, us", |o| format!("{:.0}", o.micros(1.0))),
-        ("stalls, s over all threads", |o| format!("{:.2} of {:.1}", o.stall_seconds, o.seconds)),
+        ("delayed, s of all threads", |o| {
+            format!("{:.2}, {:.0} %", o.stall_seconds, 100.0 * o.stall_share())
+        }),
         ("batches delayed, stopped", |o| format!("{}, {}", o.delayed_batches, o.stopped_batches)),
         ("index runs, most", |o| o.runs_max().to_string()),
+        ("overlap depth, most", |o| o.depth_max().to_string()),
         ("rowsets, most", |o| o.rowsets_max().to_string()),
         ("live data", |o| size(o.live_bytes)),
         ("disk / live, most", |o| format!("{:.2}", o.disk_ratio_max())),
@@ -35,7 +38,11 @@ fn summary(outcomes: &[Outcome]) -> Table {
             format!("{:.2}{}", o.disk_ratio_idle(), if o.is_idle { "" } else { " (not idle)" })
         }),
         ("written by flushes", |o| size(o.flushed_bytes)),
-        ("written by compactions", |o| format!("{} in {}", size(o.compaction_bytes_out), o.compactions)),
+        ("index written by compactions", |o| {
+            format!("{} in {}", size(o.compaction_bytes_out), o.compactions)
+        }),
+        ("rows moved by compactions", |o| size(o.moved_bytes)),
+        ("time of compactions, s", |o| format!("{:.1}", o.compaction_seconds)),
         ("memory, most", |o| size(o.resident_max())),
     ];
     let mut table = Table::new();

@@ -43,6 +43,8 @@ pub(super) struct Live {
     rows: AtomicU64,
     /// The slowest batch since the last sample, in nanoseconds.
     slowest: AtomicU64,
+    /// Samples taken.
+    samples: AtomicU64,
 }
 
 impl Default for Live {
@@ -52,6 +54,7 @@ impl Default for Live {
             phase: AtomicU8::new(Phase::Load as u8),
             rows: AtomicU64::new(0),
             slowest: AtomicU64::new(0),
+            samples: AtomicU64::new(0),
         }
     }
 }
@@ -90,7 +93,12 @@ pub(super) struct Sample {
     /// How long batches were delayed or stopped, over all threads, for each second.
     pub(super) stall_ms_per_second: f64,
     pub(super) runs: u64,
+    /// How many rowsets cover a key, at most.
+    pub(super) depth: u64,
     pub(super) rowsets: u64,
+    /// By how many runs and by how many rowsets over a key the engine is behind.
+    pub(super) debt_runs: u64,
+    pub(super) debt_depth: u64,
     pub(super) sealed_memtables: u64,
     pub(super) memtable_bytes: u64,
     pub(super) index_bytes: u64,
@@ -108,16 +116,27 @@ pub(super) struct Sample {
 /// A thread that takes samples.
 pub(super) struct Sampler {
     stop: Arc<AtomicBool>,
+    live: Arc<Live>,
     thread: JoinHandle<Vec<Sample>>,
 }
 
 impl Sampler {
     pub(super) fn start(engine: Engine, folder: &Path, live: &Arc<Live>) -> std::io::Result<Sampler> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (folder, live, stopped) = (folder.to_owned(), Arc::clone(live), Arc::clone(&stop));
-        let body = move || take_samples(&engine, &folder, &live, &stopped);
+        let (folder, shared, stopped) = (folder.to_owned(), Arc::clone(live), Arc::clone(&stop));
+        let body = move || take_samples(&engine, &folder, &shared, &stopped);
         let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(body)?;
-        Ok(Sampler { stop, thread })
+        Ok(Sampler { stop, live: Arc::clone(live), thread })
+    }
+
+    /// Sees to it that there is a sample of this phase, however short it was.
+    pub(super) fn take_now(&self) {
+        let before = self.live.samples.load(Ordering::Relaxed);
+        // The first that ends may have begun before.
+        while self.live.samples.load(Ordering::Relaxed) < before + 2 && !self.thread.is_finished() {
+            self.thread.thread().unpark();
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends it, after a last sample.
@@ -141,6 +160,7 @@ fn take_samples(engine: &Engine, folder: &Path, live: &Live, stop: &AtomicBool) 
         sample.stall_ms_per_second = stall_time.saturating_sub(stalled).as_secs_f64() * 1e3 / seconds;
         stalled = stall_time;
         samples.push(sample);
+        live.samples.fetch_add(1, Ordering::Relaxed);
         if is_last {
             return samples;
         }
@@ -160,7 +180,10 @@ fn take(engine: &Engine, folder: &Path, live: &Live) -> Sample {
         slowest_ms: live.slowest.swap(0, Ordering::Relaxed) as f64 / 1e6,
         stall_ms_per_second: 0.0,
         runs: sum(|table| table.index_runs),
+        depth: sum(|table| table.overlap_depth),
         rowsets: sum(|table| table.rowsets),
+        debt_runs: stats.debt_runs,
+        debt_depth: stats.debt_depth,
         sealed_memtables: sum(|table| table.sealed_memtables),
         memtable_bytes: stats.memtable_bytes,
         index_bytes: stats.index_bytes,

@@ -13,7 +13,9 @@ fn a_small_run_gives_every_number() {
     let database = folder.path().join("database-zipfian");
     let outcome = run_one(&args, Distribution::Zipfian, &database).expect("a sound run");
     let json = outcome.to_json();
-    for name in ["rows_per_s", "p50_us", "p99_us", "p999_us", "max_us", "disk_ratio_max", "runs_max"] {
+    for name in
+        ["rows_per_s", "p50_us", "p99_us", "p999_us", "max_us", "disk_ratio_max", "runs_max", "depth_max"]
+    {
         assert!(json[name].as_f64().is_some_and(|number| number > 0.0), "{name}: {json}");
     }
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");

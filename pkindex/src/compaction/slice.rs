@@ -79,10 +79,14 @@ fn merge_range(
             let cursor = merge.source(source);
             (cursor.file(), cursor.value())
         });
-        match merger.merge(key, lists, relocate)? {
-            Merged::Pass(entry) => writer.add_encoded(key, merge.source(merge.group()[0]).value(), entry)?,
-            Merged::List(entries) => writer.add(key, None, entries)?,
-            Merged::Nothing => {}
+        // Looked at where it lies: a copy of the entry would have to wait for its halves to be written.
+        match &merger.merge(key, lists, relocate) {
+            Ok(Merged::Pass(entry)) => {
+                writer.add_encoded(key, merge.source(merge.group()[0]).value(), entry)?;
+            }
+            Ok(Merged::List(entries)) => writer.add(key, None, entries)?,
+            Ok(Merged::Nothing) => {}
+            Err(error) => return Err(error.clone()),
         }
         merge.advance()?;
         until_check -= 1;

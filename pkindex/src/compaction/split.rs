@@ -10,6 +10,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use sstable::Caching;
+
 use crate::cursor::Bounds;
 use crate::error::{Error, Result};
 use crate::file::IndexFile;
@@ -174,7 +176,7 @@ fn sample(files: &[Arc<IndexFile>], slice_bytes: u64) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     for file in files {
         let mut bytes = 0;
-        file.reader.for_each_block(|last_key, block_bytes| {
+        file.reader.for_each_block(Caching::Leave, |last_key, block_bytes| {
             bytes += block_bytes;
             if bytes >= sample_bytes {
                 samples.push(Sample { last_key: last_key.to_vec(), bytes });

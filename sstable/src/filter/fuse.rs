@@ -100,12 +100,13 @@ impl FuseBuilder {
         self.cell_hashes.resize(cells, 0);
         self.cell_counts.clear();
         self.cell_counts.resize(cells, 0);
+        let (hashes, counts) = (&mut self.cell_hashes[..], &mut self.cell_counts[..]);
         let mut is_crowded = false;
         for &hash in &self.mixed {
-            for cell in layout.cells_of(hash) {
-                let (count, overflows) = self.cell_counts[cell as usize].overflowing_add(1);
-                self.cell_counts[cell as usize] = count;
-                self.cell_hashes[cell as usize] ^= hash;
+            for cell in layout.cells_of(hash).map(|cell| cell as usize) {
+                let (count, overflows) = counts[cell].overflowing_add(1);
+                counts[cell] = count;
+                hashes[cell] ^= hash;
                 is_crowded |= overflows;
             }
         }
@@ -115,33 +116,36 @@ impl FuseBuilder {
 
     /// Takes hashes off that are alone in a cell, until none is left.
     fn peel(&mut self, layout: Layout) -> Result<(), Stuck> {
-        let cells = layout.cells();
-        self.peeled.clear();
         // A cell comes to be alone once at most; the place behind the last takes a write that does not count.
-        self.alone.resize(cells + 1, 0);
+        self.alone.resize(layout.cells() + 1, 0);
+        self.peeled.resize(self.mixed.len(), (0, 0));
+        let (hashes, counts) = (&mut self.cell_hashes[..], &mut self.cell_counts[..]);
+        let (alone, peeled) = (&mut self.alone[..], &mut self.peeled[..]);
         let mut waiting = 0;
-        for (cell, &count) in self.cell_counts.iter().enumerate() {
-            self.alone[waiting] = cell as u32;
+        for (cell, &count) in counts.iter().enumerate() {
+            alone[waiting] = cell as u32;
             waiting += usize::from(count == 1);
         }
+        let mut done = 0;
         while waiting > 0 {
             waiting -= 1;
-            let cell = self.alone[waiting];
+            let cell = alone[waiting];
             // The hash may have been taken off by way of another of its cells meanwhile.
-            if self.cell_counts[cell as usize] != 1 {
+            if counts[cell as usize] != 1 {
                 continue;
             }
-            let hash = self.cell_hashes[cell as usize];
-            self.peeled.push((hash, cell));
+            let hash = hashes[cell as usize];
+            peeled[done] = (hash, cell);
+            done += 1;
             for cell in layout.cells_of(hash) {
-                let count = self.cell_counts[cell as usize].wrapping_sub(1);
-                self.cell_counts[cell as usize] = count;
-                self.cell_hashes[cell as usize] ^= hash;
-                self.alone[waiting] = cell;
+                let count = counts[cell as usize].wrapping_sub(1);
+                counts[cell as usize] = count;
+                hashes[cell as usize] ^= hash;
+                alone[waiting] = cell;
                 waiting += usize::from(count == 1);
             }
         }
-        if self.peeled.len() == self.mixed.len() { Ok(()) } else { Err(Stuck) }
+        if done == peeled.len() { Ok(()) } else { Err(Stuck) }
     }
 
     /// Sets the cells, last peeled first: whatever is set later is no cell of a hash that is done.

@@ -17,6 +17,7 @@ use crate::index::root::Root;
 use crate::input::{Head, Input};
 use crate::iter::KeyedIter;
 use crate::options::FileInfo;
+use crate::readahead::Caching;
 use crate::verify::{self, VerifyReport};
 
 /// An open keyed file. Example at [`crate::KeyedWriter`].
@@ -124,19 +125,22 @@ impl KeyedReader {
     /// Those of the disk and of a damaged index.
     pub fn block_boundaries(&self) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut boundaries = Vec::new();
-        self.for_each_block(|key, bytes| boundaries.push((key.to_vec(), bytes)))?;
+        self.for_each_block(Caching::Fill, |key, bytes| boundaries.push((key.to_vec(), bytes)))?;
         Ok(boundaries)
     }
 
-    /// Tells what [`KeyedReader::block_boundaries`] gives, block by block, and allocates nothing for them. What it reads
-    /// is not put into the cache.
+    /// Tells what [`KeyedReader::block_boundaries`] gives, block by block, and allocates nothing for them. `caching` says
+    /// whether the index is put into the cache, as far as it was not there.
     ///
     /// # Errors
     /// As [`KeyedReader::block_boundaries`].
-    pub fn for_each_block(&self, mut each: impl FnMut(&[u8], u64)) -> Result<()> {
+    pub fn for_each_block(&self, caching: Caching, mut each: impl FnMut(&[u8], u64)) -> Result<()> {
         let mut spare = None;
         for partition in 0..self.root().partitions().len() {
-            let index = self.partition_past_cache(partition, spare)?;
+            let index = match caching {
+                Caching::Fill => self.partition(partition)?,
+                Caching::Leave => self.partition_past_cache(partition, spare)?,
+            };
             for entry in 0..index.items {
                 let handle = index::keyed::handle(&index, entry)?;
                 each(keyed::restart_key(&index, entry)?, u64::from(handle.len));
