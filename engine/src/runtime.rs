@@ -46,6 +46,11 @@ impl Clock {
     }
 }
 
+/// Leaves the processor to others for a moment. Only for worker threads: in the inline mode nobody sleeps.
+pub(crate) fn give_way(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
 /// Wakes one kind of worker.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {

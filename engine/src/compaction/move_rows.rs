@@ -24,6 +24,7 @@ use pkindex::{BoxError, Entry, Relocate};
 use crate::error::{Error, Result};
 use crate::files::Outputs;
 use crate::rowset::{Rowset, RowsetCursor, RowsetOptions, RowsetWriter, Rowsets, WrittenRowset};
+use crate::runtime;
 
 use super::pick::union;
 
@@ -179,7 +180,7 @@ impl MoveSlice {
         if self.mover.until_pause == 0 {
             self.mover.until_pause = ROWS_BETWEEN_PAUSES;
             if self.moving.flush_first.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                std::thread::sleep(PAUSE);
+                runtime::give_way(PAUSE);
             }
         }
     }
