@@ -263,7 +263,7 @@ fn garbage_to_come_makes_an_idle_engine_merge_all() {
 #[test]
 fn what_fails_is_no_debt_and_holds_nothing_up() {
     let mut shape = under_one_run(&[((0, 39), 1000, 500); 14]);
-    assert_eq!(debt(&shape, &policy()).depth, 2);
+    assert_eq!(debt(&shape, &policy()).depth, 14 - DEPTH_SLOWED);
     for rowset in &mut shape.rowsets[..12] {
         rowset.is_free = false;
     }
