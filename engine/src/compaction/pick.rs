@@ -87,8 +87,7 @@ impl Policy {
 const GARBAGE_PERCENT_MIN: u64 = 10;
 /// A run is merged alone if more of its entries than this, in percent, can go since a snapshot was dropped.
 const FREED_PERCENT_MIN: u64 = 15;
-/// The bound of the depth. Writers are slowed from somewhat below it on, so that it is kept.
-pub(crate) const DEPTH_BOUND: usize = 12;
+/// Writers are slowed when more rowsets than this lie over a key: somewhat below the 12 that are the bound.
 const DEPTH_SLOWED: usize = 8;
 
 /// A compaction that was picked.

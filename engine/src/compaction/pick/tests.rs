@@ -179,7 +179,7 @@ proptest! {
             shape.rowsets.iter_mut().for_each(|rowset| rowset.run += 1);
             shape.rowsets.push(rowset(next_id, 0, (a.min(b), a.max(b)), rows, rows));
             next_id += 1;
-            prop_assert!(shape.depth() <= DEPTH_BOUND);
+            prop_assert!(shape.depth() <= 12);
             let mut steps = 0;
             while let Some(work) = pick(&shape, &policy, false) {
                 is_legal(&shape, &work)?;
