@@ -116,7 +116,7 @@ fn look(
     eagerness: Eagerness,
 ) -> Option<Work> {
     let is_idle = eagerness == Eagerness::Idle;
-    if noted.is_settled(&view.run_ids, is_idle) {
+    if !noted.is_open() || noted.is_settled(&view.run_ids, is_idle) {
         return None;
     }
     let notes = NotesAt { noted, retention, now: core.clock.now(), with_jobs: true };
@@ -453,6 +453,7 @@ fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowse
 /// Merges all runs of a tablet into one, in the caller's thread, after the compactions that are running; then goes on
 /// until its rowsets are as they are when the engine had nothing else to do for long.
 pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Error> {
+    let waiting = tablet.compacting.wait();
     let job = core.health.progress.wait_for(Duration::from_millis(20), || {
         if let Err(error) = core.health.check_writable().and_then(|()| tablet.check_not_dropped()) {
             return Some(Err(error));
@@ -469,6 +470,7 @@ pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Err
         let work = pick::pick_whole(&shape, &policy(&core.options));
         Some(Ok(work.map(|work| register(tablet, view, &mut noted, work))))
     })?;
+    drop(waiting);
     let Some(job) = job else { return Ok(()) };
     run_for_caller(core, &job)?;
     drop(job);

@@ -30,11 +30,11 @@ const RATE_START: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
 /// Runs that a tablet has beyond what compaction leaves when it keeps up: from where writers begin to be slowed, and
 /// where the slowing is strongest.
-pub(crate) const RUNS_SOFT: usize = 6;
+pub(crate) const RUNS_SOFT: usize = 4;
 pub(crate) const RUNS_HARD: usize = 40;
-/// The same for rowsets over one key, beyond the bound of their depth.
+/// The same for rowsets over one key, counted from somewhat below the bound of their depth.
 pub(crate) const DEPTH_SOFT: usize = 0;
-pub(crate) const DEPTH_HARD: usize = 36;
+pub(crate) const DEPTH_HARD: usize = 18;
 /// How often the rate is halved where debt slows most.
 const DEBT_HALVINGS: f64 = 7.0;
 

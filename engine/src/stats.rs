@@ -115,7 +115,7 @@ pub struct Stats {
     pub compactions_due: u64,
     /// By how many index runs the worst table is beyond what compaction leaves when it keeps up.
     pub debt_runs: u64,
-    /// By how many rowsets over one key the worst table is beyond the bound.
+    /// By how many rowsets over one key the worst table is beyond where writers are slowed, 8.
     pub debt_depth: u64,
     /// Bytes of the log.
     pub log_bytes: u64,

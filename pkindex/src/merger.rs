@@ -33,10 +33,11 @@ pub trait Relocate {
     /// Whatever keeps the row from being moved. The compaction fails with it as [`Error::Relocate`].
     fn relocate(&mut self, key: &[u8], entry: Entry, from: Location) -> Result<Location, BoxError>;
 
-    /// Ends the slice: what was written must be durable. Without this call nothing of the slice counts.
+    /// Ends the slice. What it wrote must be durable before the compaction's outcome is installed; the hook of a later
+    /// slice may go on with it. Without this call nothing of the slice counts.
     ///
     /// # Errors
-    /// Whatever keeps it from being durable.
+    /// Whatever keeps it from being kept.
     fn finish(self: Box<Self>) -> Result<(), BoxError>;
 }
 

@@ -141,7 +141,7 @@ impl<'a> Queues<'a> {
 }
 
 #[cfg(test)]
-mod unit {
+mod tests {
     use super::*;
 
     #[test]

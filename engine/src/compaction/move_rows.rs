@@ -207,7 +207,7 @@ impl Relocate for MoveSlice {
 }
 
 #[cfg(test)]
-mod unit {
+mod tests {
     use super::*;
 
     #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Noted {
     /// What failed, by run and by rowset.
     runs: BTreeMap<u64, Trouble>,
     rowsets: BTreeMap<RowsetId, Trouble>,
+    /// How many callers wait to compact all runs. Until they have, no other compaction of the tablet begins.
+    waiting: usize,
     /// By run, how many snapshots could hold an old version in it when it was written.
     held: BTreeMap<u64, usize>,
     /// States of the tablet in which nothing was to do: the greatest number of a run and how many runs there are, for
@@ -145,6 +147,12 @@ impl Compacting {
         }
     }
 
+    /// Lets running compactions end, and no other begin.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.lock().waiting += 1;
+        Waiting(self)
+    }
+
     /// Ends a job.
     pub(crate) fn unregister(&self, runs: &[u64]) {
         let mut noted = self.lock();
@@ -154,7 +162,22 @@ impl Compacting {
     }
 }
 
+/// While it lives, no compaction of the tablet begins but the one that is waited for.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a>(&'a Compacting);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
+}
+
 impl Noted {
+    /// Whether a compaction may begin by itself.
+    pub(crate) fn is_open(&self) -> bool {
+        self.waiting == 0
+    }
+
     pub(crate) fn register(&mut self, runs: &[u64]) {
         for &run in runs {
             assert!(self.busy.insert(run), "run {run} takes part in one compaction at a time");
@@ -213,7 +236,7 @@ impl Notes for NotesAt<'_> {
 }
 
 #[cfg(test)]
-mod unit {
+mod tests {
     use super::*;
 
     fn retention(floor: u64, snapshots: &[u64]) -> Retention {

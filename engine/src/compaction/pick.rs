@@ -29,6 +29,8 @@ pub(crate) struct Limits {
     pub(crate) depth_goal: usize,
     /// More garbage than this, in percent of the rowsets' bytes, is a reason for a compaction.
     pub(crate) garbage_percent_max: u64,
+    /// More than this, with what the newer runs overwrite, is a reason to merge all runs.
+    pub(crate) garbage_percent_to_come: u64,
     /// In a compaction that runs anyway, rows are moved until no more than this is left.
     pub(crate) garbage_percent_goal: u64,
 }
@@ -53,10 +55,11 @@ impl Policy {
             index: index::Policy::default(),
             rowset_bytes,
             busy: Limits {
-                depth_max: 10,
-                depth_merge: 7,
+                depth_max: 8,
+                depth_merge: 6,
                 depth_goal: 4,
                 garbage_percent_max: 30,
+                garbage_percent_to_come: 25,
                 garbage_percent_goal: 18,
             },
             idle: Limits {
@@ -64,6 +67,7 @@ impl Policy {
                 depth_merge: 3,
                 depth_goal: 2,
                 garbage_percent_max: 15,
+                garbage_percent_to_come: 15,
                 garbage_percent_goal: 8,
             },
         }
@@ -83,8 +87,8 @@ impl Policy {
 const GARBAGE_PERCENT_MIN: u64 = 10;
 /// A run is merged alone if more of its entries than this, in percent, can go since a snapshot was dropped.
 const FREED_PERCENT_MIN: u64 = 15;
-/// The bound of the depth. What lies deeper is debt.
-pub(crate) const DEPTH_BOUND: usize = 12;
+/// Writers are slowed when more rowsets than this lie over a key: somewhat below the 12 that are the bound.
+const DEPTH_SLOWED: usize = 8;
 
 /// A compaction that was picked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,8 +108,9 @@ pub(crate) struct Work {
 pub(crate) fn pick(shape: &Shape, policy: &Policy, is_idle: bool) -> Option<Work> {
     let limits = policy.limits(is_idle);
     let mut choice = None;
-    let inputs = index::pick(&shape.runs, &policy.index, is_idle)
-        .or_else(|| if is_idle { merge_for_garbage_to_come(shape, limits) } else { None })
+    // What is about to become garbage first: a merge of all spares the smaller ones.
+    let inputs = merge_for_garbage_to_come(shape, policy, is_idle)
+        .or_else(|| index::pick(&shape.runs, &policy.index, is_idle))
         .or_else(|| {
             let (inputs, group) = pick_deep(shape, limits)?;
             choice = Some(group);
@@ -122,7 +127,7 @@ pub(crate) fn pick_whole(shape: &Shape, policy: &Policy) -> Option<Work> {
     Some(work(shape, policy, &policy.idle, inputs, Vec::new()))
 }
 
-/// By how much a tablet is behind, in runs and in rowsets over one key. What fails again and again does not count.
+/// By how much a tablet is behind, in runs and in rowsets over one key beyond where writers are slowed. What fails again and again does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Debt {
     pub(crate) runs: usize,
@@ -136,7 +141,7 @@ pub(crate) fn debt(shape: &Shape, policy: &Policy) -> Debt {
     let depth = depths(shape.ranks(), free(shape).map(|at| range(shape, at))).max().unwrap_or(0);
     Debt {
         runs: runs.count().saturating_sub(policy.index.runs_max(largest)),
-        depth: depth.saturating_sub(DEPTH_BOUND),
+        depth: depth.saturating_sub(DEPTH_SLOWED),
     }
 }
 
@@ -172,14 +177,18 @@ fn overwrites(shape: &Shape, runs: Range<usize>) -> u64 {
     runs.map(of).sum()
 }
 
-/// All runs, if what they overwrite would be too much garbage together with what is known.
-fn merge_for_garbage_to_come(shape: &Shape, limits: &Limits) -> Option<Range<usize>> {
+/// All runs, if what the newer ones overwrite is too much garbage together with what is known.
+fn merge_for_garbage_to_come(shape: &Shape, policy: &Policy, is_idle: bool) -> Option<Range<usize>> {
     let inputs = whole(shape).filter(|inputs| inputs.len() > 1)?;
+    if !is_idle && shape.index_bytes(&(0..inputs.len() - 1)) < policy.index.upper_bytes_min {
+        return None;
+    }
+    let limits = policy.limits(is_idle);
     let rows: u64 = shape.rowsets.iter().map(|rowset| rowset.rows).sum();
     let live: u64 = shape.rowsets.iter().map(|rowset| rowset.live).sum();
     let dying = overwrites(shape, 0..inputs.len() - 1).min(live);
     let garbage = u128::from(rows - live.min(rows)) + u128::from(dying);
-    (garbage * 100 > u128::from(rows) * u128::from(limits.garbage_percent_max)).then_some(inputs)
+    (garbage * 100 > u128::from(rows) * u128::from(limits.garbage_percent_to_come)).then_some(inputs)
 }
 
 /// If too many rowsets cover a key: the cheapest runs and rowsets that make them fewer, by cost for each that goes.

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use pkindex::Retention;
 use vfs::{Fs, SimFs};
 
-use crate::compaction::{CompactionJob, Eagerness, Merged, claim, compact_whole, install, merge, run};
+use crate::compaction::{
+    CompactionJob, Eagerness, Merged, claim, compact_whole, install, merge, overlap_depth, run,
+};
 use crate::core::Core;
 use crate::error::Error;
 use crate::files::{FileKind, Outputs, parse_name};
@@ -176,7 +178,10 @@ impl World {
     /// Runs a job if there is one.
     pub(super) fn compact_once(&self, eagerness: Eagerness) -> bool {
         let Some(job) = self.claim(eagerness) else { return false };
+        let before = overlap_depth(&self.view());
         run(self.core(), &job).expect("no fault");
+        let after = overlap_depth(&self.view());
+        assert!(after <= before, "{before} rowsets over a key before, {after} after");
         true
     }
 
