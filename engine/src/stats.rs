@@ -1,7 +1,7 @@
 //! Numbers about the engine: what it did, how big it is, how far behind.
 //!
 //! Owns the counters that nothing else needs, and puts together what the other parts know. Reading them takes locks
-//! only for a moment, except that of the manifest, which may be at its disk.
+//! only for a moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -70,7 +70,7 @@ fn values_that_do_not_fit_are_refused_by_the_name_of_their_column() {
     still_works(&plain_table(&open(dir.path())));
 }
 
-// cases.md 41
+// docs/testing.md, fault 41
 #[test]
 fn keys_and_rows_at_the_limit_are_taken_and_above_it_refused() {
     let dir = scratch();
@@ -115,7 +115,7 @@ fn table_2_schema() -> Schema {
     Schema::builder().key("name", Type::Binary).key("id", Type::U8).build().expect("good")
 }
 
-// cases.md 41
+// docs/testing.md, fault 41
 #[test]
 fn bad_names_and_schemas_are_refused_and_the_engine_goes_on() {
     let dir = scratch();
@@ -155,7 +155,7 @@ fn bad_names_and_schemas_are_refused_and_the_engine_goes_on() {
     assert_eq!((row.get::<u8>("c999").expect("set"), row.get::<Option<u8>>("c1").expect("null")), (9, None));
 }
 
-// cases.md 45
+// docs/testing.md, fault 45
 #[test]
 fn another_schema_is_a_mismatch_and_touches_nothing() {
     let dir = scratch();
@@ -200,7 +200,7 @@ fn another_schema_is_a_mismatch_and_touches_nothing() {
     still_works(&table);
 }
 
-// cases.md 61
+// docs/testing.md, fault 61
 #[test]
 fn a_second_open_in_the_process_is_locked_out() {
     let dir = scratch();

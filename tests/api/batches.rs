@@ -10,7 +10,7 @@ use crate::support::{
     scratch, simulated, tiny,
 };
 
-// cases.md 42
+// docs/testing.md, fault 42
 #[test]
 fn a_batch_larger_than_all_memory_does_not_wait_for_itself() {
     let dir = scratch();
@@ -41,7 +41,7 @@ fn a_batch_larger_than_all_memory_does_not_wait_for_itself() {
     });
 }
 
-// cases.md 43
+// docs/testing.md, fault 43
 #[test]
 fn within_a_batch_the_operations_count_in_their_order() {
     let dir = scratch();
@@ -82,7 +82,7 @@ fn within_a_batch_the_operations_count_in_their_order() {
     assert_eq!(rows(&plain_table(&engine)), expected);
 }
 
-// cases.md 43, 44
+// docs/testing.md, fault 43, 44
 #[test]
 fn an_update_keeps_every_column_that_it_does_not_name() {
     let dir = scratch();
@@ -121,7 +121,7 @@ fn an_update_keeps_every_column_that_it_does_not_name() {
     assert_eq!(show(&engine.open_table("t", &schema).expect("it was made")), whole);
 }
 
-// cases.md 50
+// docs/testing.md, fault 50
 #[test]
 fn flush_and_close_have_done_what_they_say_when_they_return() {
     let dir = scratch();
@@ -156,7 +156,7 @@ fn flush_and_close_have_done_what_they_say_when_they_return() {
     again.flush().expect("nothing to do");
 }
 
-// cases.md 51
+// docs/testing.md, fault 51
 #[test]
 fn deletions_alone_fill_a_memtable_and_are_flushed() {
     let dir = scratch();
@@ -172,7 +172,7 @@ fn deletions_alone_fill_a_memtable_and_are_flushed() {
     assert_clean(&engine);
 }
 
-// cases.md 51
+// docs/testing.md, fault 51
 #[test]
 fn a_compaction_that_fails_does_not_fail_a_write() {
     let disk = SimFs::new(1);

@@ -302,7 +302,7 @@ fn while_a_compaction_stands_still_everything_else_goes_on_and_flushes_too() {
     }
 }
 
-// cases.md 48, small
+// docs/testing.md, fault 48, small
 #[test]
 fn tables_are_made_and_dropped_by_many_threads_at_once() {
     let dir = scratch();

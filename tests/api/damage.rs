@@ -37,7 +37,7 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a name").to_str().expect("text").to_owned()
 }
 
-// cases.md 1
+// docs/testing.md, fault 1
 #[test]
 fn a_flipped_bit_in_the_log_is_an_error_that_names_the_place_and_changes_nothing() {
     let (dir, ends) = ten_in_the_log();
@@ -53,7 +53,7 @@ fn a_flipped_bit_in_the_log_is_an_error_that_names_the_place_and_changes_nothing
     assert_eq!(rows(&plain_table(&engine)).len(), 10);
 }
 
-// cases.md 2
+// docs/testing.md, fault 2
 #[test]
 fn a_log_cut_at_every_byte_of_its_last_record_keeps_the_earlier_ones() {
     let (dir, ends) = ten_in_the_log();
@@ -92,7 +92,7 @@ fn a_log_cut_at_every_byte_of_its_last_record_keeps_the_earlier_ones() {
     }
 }
 
-// cases.md 3
+// docs/testing.md, fault 3
 #[test]
 fn stale_bytes_behind_the_log_are_never_replayed() {
     let (old_dir, old_ends) = ten_in_the_log();
@@ -128,7 +128,7 @@ fn stale_bytes_behind_the_log_are_never_replayed() {
     }
 }
 
-// cases.md 4
+// docs/testing.md, fault 4
 #[test]
 fn a_batch_over_two_tables_torn_anywhere_is_whole_or_absent() {
     let dir = scratch();
@@ -161,7 +161,7 @@ fn a_batch_over_two_tables_torn_anywhere_is_whole_or_absent() {
     }
 }
 
-// cases.md 14
+// docs/testing.md, fault 14
 #[test]
 fn a_current_that_is_damaged_or_missing_is_named_and_nothing_starts_over() {
     let dir = scratch();
@@ -202,7 +202,7 @@ fn a_current_that_is_damaged_or_missing_is_named_and_nothing_starts_over() {
     refused(Engine::open(dir.path(), lazy()), ErrorKind::Corruption, &["manifest"]);
 }
 
-// cases.md 61
+// docs/testing.md, fault 61
 #[test]
 fn a_newer_format_is_refused_and_left_alone_to_the_byte() {
     let dir = scratch();
@@ -221,7 +221,7 @@ fn a_newer_format_is_refused_and_left_alone_to_the_byte() {
     assert_eq!(rows(&plain_table(&Engine::open(dir.path(), lazy()).expect("it opens"))), [(1, 1)]);
 }
 
-// cases.md 15
+// docs/testing.md, fault 15
 #[test]
 fn leftovers_of_ours_go_and_files_of_others_stay() {
     let dir = scratch();
@@ -275,7 +275,7 @@ fn read_all(table: &Table) -> Result<Vec<(u32, i64)>, Error> {
     table.scan().rows()?.map(|row| row.map(|row| crate::support::pair(&row))).collect()
 }
 
-// cases.md 16
+// docs/testing.md, fault 16
 #[test]
 fn a_file_that_is_missing_empty_cut_or_exchanged_is_refused_by_its_name() {
     let dir = scratch();
@@ -365,7 +365,7 @@ fn a_file_that_is_missing_empty_cut_or_exchanged_is_refused_by_its_name() {
     );
 }
 
-// cases.md 13, at every call
+// docs/testing.md, fault 13, at every call
 #[test]
 fn the_first_open_halted_at_every_call_leaves_what_can_be_opened() {
     let calls = {
@@ -390,7 +390,7 @@ fn the_first_open_halted_at_every_call_leaves_what_can_be_opened() {
     }
 }
 
-// cases.md 8, at every call
+// docs/testing.md, fault 8, at every call
 #[test]
 fn a_recovery_halted_at_every_call_is_done_again() {
     let disk = SimFs::new(1);

@@ -159,7 +159,7 @@ fn with_a_fault(n: u64, fault: Fault) -> bool {
     met
 }
 
-// cases.md 10, 53
+// docs/testing.md, fault 10, 53
 #[test]
 fn a_write_that_fails_once_at_any_call_is_refused_or_durable() {
     for fault in [

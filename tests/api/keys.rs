@@ -77,7 +77,7 @@ fn both_ways(ty: Type, name: &str, engine: &Engine, keys: &[Value<'_>]) {
     in_order(engine, &format!("{name} descending"), &one_descending(ty), &descending);
 }
 
-// cases.md 35
+// docs/testing.md, fault 35
 #[test]
 fn signed_numbers_dates_and_decimals_sort_as_numbers() {
     let dir = scratch();
@@ -113,7 +113,7 @@ fn signed_numbers_dates_and_decimals_sort_as_numbers() {
     both_ways(Type::Bool, "bool", &engine, &[Value::Bool(false), Value::Bool(true)]);
 }
 
-// cases.md 36
+// docs/testing.md, fault 36
 #[test]
 fn floats_have_one_total_order() {
     let dir = scratch();
@@ -160,7 +160,7 @@ fn floats_have_one_total_order() {
     assert!(table.get((0.0,)).expect("a row").is_none());
 }
 
-// cases.md 34
+// docs/testing.md, fault 34
 #[test]
 fn composite_keys_sort_by_column_whatever_bytes_they_hold() {
     let dir = scratch();
@@ -230,7 +230,7 @@ fn composite_keys_sort_by_column_whatever_bytes_they_hold() {
     in_order(&engine, "both descending", &schema, &keys);
 }
 
-// cases.md 38, 40
+// docs/testing.md, fault 38, 40
 #[test]
 fn maximal_and_empty_keys_and_values_are_ordinary_ones() {
     let dir = scratch();
@@ -294,7 +294,7 @@ fn maximal_and_empty_keys_and_values_are_ordinary_ones() {
     );
 }
 
-// cases.md 37
+// docs/testing.md, fault 37
 #[test]
 fn keys_are_shown_right_if_they_may_be_shown_and_never_otherwise() {
     let schema = Schema::builder()

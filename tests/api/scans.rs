@@ -41,7 +41,7 @@ fn ids(scan: nyala::Scan) -> Vec<u32> {
     scan.rows().expect("a scan").map(|row| pair(&row.expect("a row")).0).collect()
 }
 
-// cases.md 26, 28
+// docs/testing.md, fault 26, 28
 #[test]
 fn every_pair_of_bounds_gives_what_lies_between_them() {
     in_every_place(|table| {
@@ -75,7 +75,7 @@ fn every_pair_of_bounds_gives_what_lies_between_them() {
     });
 }
 
-// cases.md 27
+// docs/testing.md, fault 27
 #[test]
 fn prefixes_in_both_directions_whatever_they_end_with() {
     let texts: [&[u8]; 14] = [
@@ -143,7 +143,7 @@ fn prefixes_in_both_directions_whatever_they_end_with() {
     }
 }
 
-// cases.md 31
+// docs/testing.md, fault 31
 #[test]
 fn after_the_end_comes_the_end_again() {
     in_every_place(|table| {
@@ -167,7 +167,7 @@ fn after_the_end_comes_the_end_again() {
     });
 }
 
-// cases.md 39
+// docs/testing.md, fault 39
 #[test]
 fn contradictions_are_empty_and_predicates_may_name_columns_that_are_not_given() {
     in_every_place(|table| {

@@ -24,7 +24,7 @@ fn write(table: &nyala::Table, writer: u32, rounds: u32) -> u32 {
     rounds
 }
 
-// cases.md 46
+// docs/testing.md, fault 46
 #[test]
 fn closing_or_dropping_with_writers_active_returns_and_loses_nothing() {
     let rounds = if effort() > 1 { 1000 } else { 200 };
@@ -108,7 +108,7 @@ fn those_that_wait_are_woken_by_a_close() {
     assert_clean(&engine);
 }
 
-// cases.md 9
+// docs/testing.md, fault 9
 #[test]
 fn after_a_clean_end_nothing_is_replayed_however_often_it_is_opened() {
     let dir = scratch();

@@ -222,7 +222,7 @@ fn last_done(told: &[Message]) -> u32 {
         .expect("something was done")
 }
 
-// cases.md 7
+// docs/testing.md, fault 7
 #[test]
 fn segments_that_were_never_flushed_are_replayed_in_order() {
     let dir = Directory::new();
@@ -237,7 +237,7 @@ fn segments_that_were_never_flushed_are_replayed_in_order() {
     check(&engine);
 }
 
-// cases.md 8, and 47: reopened above the trigger, compaction starts by itself
+// docs/testing.md, fault 8, and 47: reopened above the trigger, compaction starts by itself
 #[test]
 fn a_recovery_that_is_killed_is_done_again_and_nothing_is_there_twice() {
     let dir = Directory::new();
@@ -261,7 +261,7 @@ fn a_recovery_that_is_killed_is_done_again_and_nothing_is_there_twice() {
         std::thread::sleep(Duration::from_millis(5));
     }
     engine.close().expect("a clean end");
-    // cases.md 9
+    // docs/testing.md, fault 9
     for _ in 0..3 {
         let engine = Engine::open(dir.path(), narrow()).expect("it opens");
         assert_eq!(engine.recovery_report().batches, 0);
@@ -271,7 +271,7 @@ fn a_recovery_that_is_killed_is_done_again_and_nothing_is_there_twice() {
     }
 }
 
-// cases.md 12
+// docs/testing.md, fault 12
 #[test]
 fn a_dropped_table_stays_dropped_and_its_successor_is_another_one() {
     let dir = Directory::new();
@@ -292,7 +292,7 @@ fn a_dropped_table_stays_dropped_and_its_successor_is_another_one() {
     }
 }
 
-// cases.md 11
+// docs/testing.md, fault 11
 #[test]
 fn a_busy_table_neither_frees_nor_keeps_the_log_of_an_idle_one() {
     let dir = Directory::new();
@@ -305,7 +305,7 @@ fn a_busy_table_neither_frees_nor_keeps_the_log_of_an_idle_one() {
     check(&engine);
 }
 
-// cases.md 13
+// docs/testing.md, fault 13
 #[test]
 fn the_first_open_may_be_killed_at_any_moment() {
     let mut random = Random::new(&[environment("NYALA_SEED").unwrap_or(13)]);
@@ -327,7 +327,7 @@ fn the_first_open_may_be_killed_at_any_moment() {
     println!("{killed_in_time} of 20 first opens were killed half-way");
 }
 
-// cases.md 47
+// docs/testing.md, fault 47
 #[test]
 fn flushes_go_on_after_a_kill_with_sealed_memtables_waiting() {
     let dir = Directory::new();
@@ -357,7 +357,7 @@ fn flushes_go_on_after_a_kill_with_sealed_memtables_waiting() {
     }
 }
 
-// cases.md 61
+// docs/testing.md, fault 61
 #[test]
 fn another_process_finds_the_directory_locked_until_the_first_is_dead() {
     let dir = Directory::new();
