@@ -1,6 +1,6 @@
 //! What the engine does, seen through its public API, with bad input, damaged files, full disks, and many threads.
 //!
-//! The numbers `cases.md n` in the tests are those of faults that other engines shipped.
+//! The numbers in the tests are those of the faults in docs/testing.md that other engines shipped.
 //!
 //! Environment: `NYALA_LONG=1` makes the tests with many threads go on for longer.
 #![allow(
