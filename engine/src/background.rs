@@ -157,9 +157,6 @@ fn sync_in_time(core: &Core, last: &mut Duration) {
 /// Inline mode: does a piece of the work that waits, or leaves it for later, as the seed has it. Memory above its
 /// bound, or the log above its own, leaves no choice.
 pub(crate) fn run_some(core: &Core) {
-    if !core.try_inline() {
-        return;
-    }
     match core.chance.below(4) {
         0 => run_flushes(core),
         1 => {
@@ -175,5 +172,4 @@ pub(crate) fn run_some(core: &Core) {
     if core.stall.is_above_soft() {
         run_flushes(core);
     }
-    core.end_inline();
 }

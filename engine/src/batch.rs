@@ -178,7 +178,7 @@ pub(crate) fn commit(
     if buffer.operations == 0 {
         return Ok((core.registry.visible(), 0));
     }
-    core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.signals.flush.set())?;
+    core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
     let committed = if buffer.checks.is_empty() {
         commit_blind(core, buffer, durability)
     } else {
@@ -219,14 +219,6 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
         if resolved.operations == 0 {
             buffer.clear();
             return Ok((core.registry.visible(), 0));
-        }
-        if resolved.body.len() > core.options.batch_bytes_max {
-            // A change of a few bytes becomes a whole row. The log must never be given more than it takes.
-            return Err(Error::invalid(format!(
-                "the rows that the updates make come to {} bytes; a batch holds at most {}",
-                resolved.body.len(),
-                core.options.batch_bytes_max
-            )));
         }
         let operations = resolved.operations;
         let submission = Box::new(Submission {

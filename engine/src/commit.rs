@@ -166,7 +166,6 @@ impl Commit {
             self.take_group(&mut members);
             self.run_stage(core, &mut stage, &mut members)
         }));
-        self.hand_over();
         let staged = staged.unwrap_or_else(|_| {
             let error = Error::new(ErrorKind::Io, "the leader of a commit panicked");
             core.health.poison(&error);
@@ -175,6 +174,8 @@ impl Commit {
             }
             None
         });
+        // After a panic the poison comes first: the next leader must not publish what this one left half applied.
+        self.hand_over();
         if let Some(staged) = staged {
             if let Some(through) = staged.sync_through
                 && let Err(error) = sync(core, through)

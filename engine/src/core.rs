@@ -4,14 +4,14 @@
 //! handles hold; when the last one goes, the engine closes. Workers and iterators hold the [`Core`] alone, so they
 //! keep nothing open.
 //!
-//! Lock order, over all parts: callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
+//! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
 //! cell. Under the leaves (registry, catalog, health, obsolete list, signals, tickets) no other lock is taken; under the
 //! queue's only a ticket's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
 //! which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use codec::Version;
@@ -23,7 +23,7 @@ use crate::batch::BufferPool;
 use crate::catalog::Catalog;
 use crate::commit::Commit;
 use crate::compaction::{Backoff, Permits};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::files::Files;
 use crate::health::HealthCell;
 use crate::manifest::Manifest;
@@ -41,6 +41,13 @@ pub(crate) struct Signals {
     pub(crate) flush: Signal,
     pub(crate) compaction: Signal,
     pub(crate) housekeeping: Signal,
+}
+
+/// Whose turn it is to do inline work.
+#[derive(Debug, Default)]
+pub(crate) struct InlineTurn {
+    /// Nothing is done by chance, only what is asked for: for tests that choose the order themselves.
+    pub(crate) only_on_demand: bool,
 }
 
 pub(crate) struct Core {
@@ -62,8 +69,8 @@ pub(crate) struct Core {
     pub(crate) compaction_permits: Permits,
     pub(crate) counters: Counters,
     pub(crate) buffers: BufferPool,
-    /// Set while a caller's thread does inline work, which must not nest.
-    pub(crate) is_inline_busy: AtomicBool,
+    /// Held by the thread that does inline work: one at a time, as with one worker.
+    pub(crate) inline_turn: Mutex<InlineTurn>,
     /// Shared by callers' threads that write files or edits themselves, from a check of the health on. Closing takes it
     /// alone before it lets go of the directory: nobody writes there afterwards.
     pub(crate) callers: RwLock<()>,
@@ -125,16 +132,35 @@ impl Core {
 
     /// In the inline mode: does some of the work that waits, perhaps none, as the seed has it.
     pub(crate) fn run_inline_work(&self) {
-        if self.is_inline() {
-            background::run_some(self);
+        if self.is_inline()
+            && let Some(turn) = self.inline_turn.try_lock()
+            && !turn.only_on_demand
+        {
+            self.inline(background::run_some);
         }
     }
 
-    /// In the inline mode: does all flushes that wait.
+    /// In the inline mode: does all flushes that wait, after another thread's inline work.
     pub(crate) fn run_inline_flushes(&self) {
         if self.is_inline() {
-            background::run_flushes(self);
+            let _turn = self.inline_turn.lock();
+            self.inline(background::run_flushes);
         }
+    }
+
+    /// Inline work is a worker's: closing waits for it, and a panic in it poisons the engine.
+    fn inline(&self, work: impl FnOnce(&Core)) {
+        // A caller that drops a table has it already.
+        let _caller = self.callers.read_recursive();
+        if self.health.check_open().is_ok() && catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.health.poison(&Error::new(ErrorKind::Io, "inline background work panicked"));
+        }
+    }
+
+    /// Sees to it that sealed memtables are flushed.
+    pub(crate) fn wake_flush(&self) {
+        self.signals.flush.set();
+        self.run_inline_flushes();
     }
 }
 
@@ -149,16 +175,5 @@ impl Drop for Handle {
         if let Err(error) = crate::engine::close(&self.core) {
             tracing::error!(%error, "the engine could not be closed cleanly; its log will be replayed");
         }
-    }
-}
-
-impl Core {
-    /// Takes the guard of inline work, if nobody has it.
-    pub(crate) fn try_inline(&self) -> bool {
-        !self.is_inline_busy.swap(true, Ordering::AcqRel)
-    }
-
-    pub(crate) fn end_inline(&self) {
-        self.is_inline_busy.store(false, Ordering::Release);
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use codec::{TableId, TabletId, Version};
 use parking_lot::{Mutex, RwLock};
@@ -112,7 +111,7 @@ impl Engine {
             compaction_permits: Permits::default(),
             counters: Counters::default(),
             buffers: BufferPool::default(),
-            is_inline_busy: AtomicBool::new(false),
+            inline_turn: Mutex::default(),
             callers: RwLock::default(),
             lock: Mutex::new(Some(lock)),
         });
@@ -374,6 +373,8 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     core.signals.housekeeping.set();
     core.workers.join();
     let callers = core.callers.write();
+    // A worker that failed on its way out leaves nothing that could be gone on with.
+    let refused = refused.or_else(|| core.health.is_poisoned().then(|| core.health.cause()).flatten());
     // A leader that was in the stage is through; whoever comes later is refused.
     let stage = core.commit.stage();
     let tablets: Vec<_> = core.catalog.all().iter().map(|table| Arc::clone(&table.tablet)).collect();

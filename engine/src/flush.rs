@@ -208,8 +208,10 @@ fn claim_sealed(core: &Core) -> Option<FlushJob> {
     let mut memtables = Vec::new();
     let mut bytes = 0;
     for table in core.catalog.all() {
+        let mut held = 0;
         while bytes < core.options.memtable_seal_bytes() {
-            let Some(slot) = table.tablet.claim_sealed() else { break };
+            let Some(slot) = table.tablet.claim_sealed(held) else { break };
+            held += 1;
             bytes += slot.counted;
             memtables.push((Arc::clone(&table.tablet), slot));
         }
@@ -318,7 +320,11 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
         },
         |state| {
             core.commit.raise_ceiling(state.version_ceiling);
-            for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+            let named = is_named.borrow();
+            let published = job.memtables.iter().zip(flushed).zip(&opened).zip(named.iter());
+            for (((tablet, slot), done), opened) in
+                published.filter(|(_, named)| **named).map(|(part, _)| part)
+            {
                 publish(tablet, &slot.memtable, done, opened);
             }
         },

@@ -5,7 +5,7 @@
 //!
 //! Lock order: leaves.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -35,6 +35,8 @@ pub enum Health {
 #[derive(Debug, Default)]
 pub(crate) struct HealthCell {
     state: AtomicU8,
+    /// Stays set whatever else happens: who failed while the engine was closing must learn that an edit may be on disk.
+    was_poisoned: AtomicBool,
     cause: Mutex<Option<Error>>,
     pub(crate) progress: Progress,
 }
@@ -69,16 +71,23 @@ impl HealthCell {
         self.state.load(Ordering::Acquire) == HEALTHY
     }
 
+    /// Whether a failure left open what is on disk, also if the engine was closed before or after it.
     pub(crate) fn is_poisoned(&self) -> bool {
-        self.state.load(Ordering::Acquire) == POISONED
+        self.was_poisoned.load(Ordering::Acquire)
+    }
+
+    /// The first cause of poison, or of a full disk.
+    pub(crate) fn cause(&self) -> Option<Error> {
+        self.cause.lock().clone()
     }
 
     fn worsen(&self, to: u8, cause: Option<Error>) {
         let mut kept = self.cause.lock();
-        if self.state.load(Ordering::Acquire) < to {
-            if cause.is_some() {
-                *kept = cause;
-            }
+        let from = self.state.load(Ordering::Acquire);
+        if cause.is_some() && (kept.is_none() || from < to) {
+            *kept = cause;
+        }
+        if from < to {
             self.state.store(to, Ordering::Release);
         }
         drop(kept);
@@ -88,6 +97,7 @@ impl HealthCell {
     /// Writes are refused for ever. The first cause is kept.
     pub(crate) fn poison(&self, cause: &Error) {
         tracing::error!(%cause, "writes are refused from now on");
+        self.was_poisoned.store(true, Ordering::Release);
         let cause = cause.clone().context("writes are refused since an earlier failure");
         self.worsen(POISONED, Some(cause));
     }
@@ -188,6 +198,17 @@ mod tests {
         health.check_open().expect("reads go on");
         health.close();
         assert_eq!(health.check_open().expect_err("closed").kind(), ErrorKind::Closed);
+        assert!(health.is_poisoned());
+    }
+
+    #[test]
+    fn a_failure_after_the_close_is_still_known() {
+        let health = HealthCell::default();
+        health.close();
+        health.fail(&Error::new(ErrorKind::Io, "a worker's last sync"));
+        assert!(health.is_poisoned());
+        assert!(health.cause().expect("the cause").to_string().contains("last sync"));
+        assert_eq!(health.check_writable().expect_err("closed").kind(), ErrorKind::Closed);
     }
 
     #[test]

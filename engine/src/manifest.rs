@@ -157,6 +157,8 @@ impl Manifest {
         let mut inner = self.inner.lock();
         let Some(mut edit) = make(&inner.state)? else { return Ok(None) };
         edit.next_file = Some(self.files.next_unused());
+        // What cannot be read back must never be written.
+        inner.state.check(&edit)?;
         if inner.is_torn || inner.bytes >= inner.roll_at {
             self.roll(&mut inner)?;
         }

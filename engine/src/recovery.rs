@@ -229,12 +229,17 @@ fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match fs.sync_dir(parent) {
             Ok(()) => {}
-            // It can't be opened to be synced, and what is above it is none of ours.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => break,
+            // It can't be opened to be synced, or its file system has no such call; what is above it is none of ours.
+            Err(error) if is_beyond_us(&error) => break,
             Err(error) => return Err(Error::io(format_args!("syncing {}", parent.display()), error)),
         }
     }
     Ok(())
+}
+
+fn is_beyond_us(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem)
 }
 
 /// Why a directory without `CURRENT` cannot be opened when nothing may be made there.

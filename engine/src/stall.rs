@@ -25,6 +25,8 @@ use crate::runtime::Clock;
 const DELAY_MIN: Duration = Duration::from_micros(300);
 /// A single delay is never longer: what is left is asked of the next batches.
 const DELAY_MAX: Duration = Duration::from_millis(20);
+/// What batches owe is never more than this.
+const OWED_MAX: Duration = Duration::from_secs(1);
 /// The rate before the first flush has shown one, in bytes a second.
 const RATE_START: u64 = 64 << 20;
 const RATE_MIN: u64 = 1 << 20;
@@ -224,7 +226,8 @@ impl Stall {
         let now = clock.now();
         let wait = {
             let mut paid_until = self.paid_until.lock();
-            *paid_until = (*paid_until).max(now) + cost;
+            // What one batch owes is bounded: a large one in a bad moment must not slow all that come for long.
+            *paid_until = ((*paid_until).max(now) + cost).min(now + OWED_MAX);
             (*paid_until).saturating_sub(now)
         };
         if wait < DELAY_MIN {

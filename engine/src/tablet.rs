@@ -124,11 +124,12 @@ impl Tablet {
         true
     }
 
-    /// Takes the oldest sealed memtable that nobody flushes, if none before it is being flushed by another job.
-    pub(crate) fn claim_sealed(&self) -> Option<Unflushed> {
+    /// Takes the oldest sealed memtable for a job that holds the `held` before it, and so all before it. None if another
+    /// job has one of them: flushes are installed in seal order.
+    pub(crate) fn claim_sealed(&self, held: usize) -> Option<Unflushed> {
         let mut unflushed = self.unflushed.lock();
-        let oldest = unflushed.iter_mut().find(|slot| !slot.is_flushing)?;
-        if !oldest.is_sealed {
+        let oldest = unflushed.get_mut(held)?;
+        if !oldest.is_sealed || oldest.is_flushing {
             return None;
         }
         oldest.is_flushing = true;

@@ -88,7 +88,7 @@ pub(super) fn sample(_: &Perf, task: &Task<'_>, variant: &str, seconds: f64) -> 
     Ok(samples)
 }
 
-/// Reads lines of "samples|[.] symbol" ("[k]" for the kernel's).
+/// Reads lines of "samples|[.] symbol" (`[k]` for the kernel's).
 fn parse(report: &str) -> Samples {
     let mut samples = Samples::default();
     for line in report.lines() {

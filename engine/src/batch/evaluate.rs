@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use codec::{KeyHash, Version, hash_key};
 use encoded_key::KeyProbe;
 
-use super::ops::{self, Op, OpKind, Ops};
+use super::ops::{self, HEAD_BYTES, Op, OpKind, Ops};
 use super::{Buffer, Check, changes};
 use crate::catalog::TableCore;
 use crate::commit::Expectation;
@@ -123,6 +123,14 @@ impl Evaluation<'_> {
 
     fn write(&mut self, target: usize, hash: KeyHash, op: &Op<'_>) -> Result<(), Error> {
         let start = self.resolved.body.len();
+        let (bytes, most) =
+            (start + HEAD_BYTES + op.key.len() + op.row.len(), self.core.options.batch_bytes_max);
+        if bytes > most {
+            // A change of a few bytes becomes a whole row. The log must never be given more than it takes.
+            return Err(Error::invalid(format!(
+                "the rows that the updates make come to {bytes} bytes and more; a batch holds at most {most}"
+            )));
+        }
         let before = self.earlier.insert((target, hash), self.links.len());
         self.links.push(Link { start, before });
         ops::put(&mut self.resolved.body, op);

@@ -74,3 +74,55 @@ fn the_start_of_the_log_never_goes_back_to_a_segment_that_is_gone() {
     assert_eq!(core.manifest.with_state(|state| state.log_start), start);
     assert!(core.health.is_healthy());
 }
+
+#[test]
+fn a_memtable_is_not_claimed_past_one_that_another_job_has() {
+    let disk = SimFs::new(1);
+    let engine = open(&disk);
+    let schema = Schema::builder().key("id", Type::U64).build().expect("a schema");
+    let table = engine.create_table("t", schema).expect("a new table");
+    engine.core().inline_turn.lock().only_on_demand = true;
+    let tablet = Arc::clone(&engine.core().catalog.get("t").expect("made above").tablet);
+    for id in [1, 2] {
+        table.upsert((id,)).expect("healthy");
+        let _stage = engine.core().commit.stage();
+        assert!(tablet.seal());
+    }
+    let first = tablet.claim_sealed(0).expect("the oldest is sealed");
+    assert!(tablet.claim_sealed(0).is_none(), "another job waits for the first");
+    let second = tablet.claim_sealed(1).expect("the same job goes on");
+    tablet.unclaim(&first.memtable);
+    tablet.unclaim(&second.memtable);
+}
+
+#[test]
+fn inline_work_of_several_threads_loses_nothing() {
+    let disk = SimFs::new(1);
+    let options = Options {
+        fs: Arc::new(disk.clone()),
+        runtime: RuntimeMode::Inline { seed: 7 },
+        memory_bytes: 256 << 10,
+        memtable_bytes: Some(8 << 10),
+        ..Options::default()
+    };
+    let engine = Engine::open("/db", options.clone()).expect("the disk is well");
+    let schema = Schema::builder().key("id", Type::U64).column("text", Type::String).build();
+    let table = engine.create_table("t", schema.expect("a schema")).expect("a new table");
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (engine, table) = (&engine, &table);
+            scope.spawn(move || {
+                for id in (0..300).map(|id| id * 4 + thread) {
+                    table.upsert((id, "a text of some length, so that memtables fill")).expect("healthy");
+                    if id % 97 == 0 {
+                        engine.flush().expect("healthy");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(table.count().expect("healthy"), 1200);
+    drop((table, engine));
+    let engine = Engine::open("/db", options).expect("the manifest can be read");
+    assert_eq!(engine.existing_table("t").expect("it is there").count().expect("healthy"), 1200);
+}

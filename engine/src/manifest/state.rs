@@ -70,6 +70,28 @@ impl State {
         Ok(())
     }
 
+    /// Whether [`State::apply`] would take this edit.
+    pub(crate) fn check(&self, edit: &Edit) -> Result<(), Error> {
+        // What the edit touches, and no more.
+        let named = |id: &TabletId| edit.tablets.iter().any(|tablet| tablet.tablet == *id);
+        let mut touched = State {
+            tables: self
+                .tables
+                .iter()
+                .filter(|(id, _)| edit.dropped_tables.contains(id))
+                .map(|(id, table)| (*id, table.clone()))
+                .collect(),
+            tablets: self
+                .tablets
+                .iter()
+                .filter(|(id, _)| named(id))
+                .map(|(id, tablet)| (*id, tablet.clone()))
+                .collect(),
+            ..State::default()
+        };
+        touched.apply(edit)
+    }
+
     /// One edit that says all of this: the first of a new manifest.
     pub(crate) fn to_edit(&self) -> Edit {
         Edit {
@@ -239,6 +261,7 @@ mod tests {
             flushed(29, 11),
         ];
         for edit in bad {
+            state.check(&edit).expect_err("it contradicts");
             let error = state.clone().apply(&edit).expect_err("it contradicts");
             assert_eq!(error.kind(), ErrorKind::Corruption);
         }

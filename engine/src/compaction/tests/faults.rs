@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs::SimFs;
-use vfs::sim::{Fault, PowerCut};
+use vfs::sim::{Fault, OpSet, PowerCut};
 
 use super::world::{World, tiny};
 use crate::compaction::{Eagerness, run};
@@ -109,6 +109,35 @@ fn a_fault_at_any_call_of_a_compaction_leaves_the_inputs_in_force() {
         assert!(given_up > 10, "{given_up} times");
         assert!(poisoned < 8, "only the directory and the manifest: {poisoned} times");
     }
+}
+
+#[test]
+fn an_edit_that_fails_while_the_engine_closes_keeps_its_files() {
+    let mut world = prepared(4);
+    let rows = world.rows.clone();
+    world.close();
+    world.rows = rows;
+    let mut failed = 0;
+    for call in 0.. {
+        let copy = copy_of(&world, world.disk.fork());
+        let job = copy.claim(Eagerness::Idle).expect("seven runs");
+        // A close waits for its workers; one of them is in here.
+        copy.core().health.close();
+        let first = copy.disk.operations() + call;
+        copy.disk.fail_at(first, Fault::eio().on(OpSet::SYNCS));
+        let result = run(copy.core(), &job);
+        drop(job);
+        copy.disk.clear_faults();
+        if result.is_ok() {
+            break;
+        }
+        failed += 1;
+        // The edit may be on disk or not: either way the database opens with all its rows.
+        for policy in [PowerCut::keep_all(), PowerCut::random(call)] {
+            copy_of(&world, copy.disk.power_cut(&policy)).check();
+        }
+    }
+    assert!(failed > 20, "{failed} calls");
 }
 
 #[test]

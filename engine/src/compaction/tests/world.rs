@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pkindex::Retention;
 use vfs::{Fs, SimFs};
@@ -132,7 +131,7 @@ impl World {
 
     /// From now on nothing is done inline but what the test asks for.
     pub(super) fn stop_inline_work(&self) {
-        self.core().is_inline_busy.store(true, Ordering::Release);
+        self.core().inline_turn.lock().only_on_demand = true;
     }
 
     pub(super) fn put(&mut self, id: u64) {
