@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs::SimFs;
-use vfs::sim::{Fault, OpSet, PowerCut};
+use vfs::sim::{FailedSync, Fault, OpSet, PowerCut};
 
 use super::world::{World, tiny};
 use crate::compaction::{Eagerness, run};
@@ -124,7 +124,7 @@ fn an_edit_that_fails_while_the_engine_closes_keeps_its_files() {
         // A close waits for its workers; one of them is in here.
         copy.core().health.close();
         let first = copy.disk.operations() + call;
-        copy.disk.fail_at(first, Fault::eio().on(OpSet::SYNCS));
+        copy.disk.fail_at(first, Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesClean));
         let result = run(copy.core(), &job);
         drop(job);
         copy.disk.clear_faults();
@@ -133,8 +133,8 @@ fn an_edit_that_fails_while_the_engine_closes_keeps_its_files() {
         }
         failed += 1;
         // The edit may be on disk or not: either way the database opens with all its rows.
-        for policy in [PowerCut::keep_all(), PowerCut::random(call)] {
-            copy_of(&world, copy.disk.power_cut(&policy)).check();
+        for disk in [copy.disk.fork(), copy.disk.power_cut(&PowerCut::random(call))] {
+            copy_of(&world, disk).check();
         }
     }
     assert!(failed > 20, "{failed} calls");
