@@ -77,7 +77,7 @@ impl Engine {
         // A newer format is refused before even the lock is taken.
         let current = manifest::read_current(&*options.fs, dir)?;
         if current.is_none() && !options.create_if_missing {
-            return Err(recovery::nothing_to_open(&options, dir));
+            recovery::check_creatable(&options, dir)?;
         }
         let lock = options.fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => {

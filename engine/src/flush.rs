@@ -289,9 +289,6 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
     };
     let log_start = log_start_after(core, job);
     sync_log_start(core, log_start)?;
-    // A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is for the
-    // drop to retire them, or for the table to go on with them if the drop fails.
-    let is_named = std::cell::RefCell::new(Vec::new());
     for (((tablet, _), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
         if let Some(run) = &opened.run {
             tablet.compacting.note_run(done.run_id, retention, run.versions());
@@ -299,8 +296,8 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
     }
     let installed = core.manifest.install(
         |state| {
-            *is_named.borrow_mut() =
-                job.memtables.iter().map(|(tablet, _)| state.tablets.contains_key(&tablet.id)).collect();
+            // A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is
+            // for the drop to retire them, or for the table to go on with them if the drop fails.
             let tablets: Vec<TabletEdit> = job
                 .memtables
                 .iter()
@@ -320,24 +317,29 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
         },
         |state| {
             core.commit.raise_ceiling(state.version_ceiling);
-            let named = is_named.borrow();
-            let published = job.memtables.iter().zip(flushed).zip(&opened).zip(named.iter());
-            for (((tablet, slot), done), opened) in
-                published.filter(|(_, named)| **named).map(|(part, _)| part)
-            {
-                publish(tablet, &slot.memtable, done, opened);
+            let mut are_named = Vec::with_capacity(flushed.len());
+            for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+                let is_named = state.tablets.contains_key(&tablet.id);
+                if is_named {
+                    publish(tablet, &slot.memtable, done, opened);
+                }
+                are_named.push(is_named);
             }
+            are_named
         },
     );
-    if let Err(error) = installed {
-        // For lack of space the edit never was; after any other failure it may be on disk, and its files are kept.
-        if error.kind() == ErrorKind::NoSpace {
-            discard(&core.files, flushed);
+    let are_named = match installed {
+        Ok(are_named) => are_named.expect("the edit is always made"),
+        Err(error) => {
+            // For lack of space the edit never was; after any other failure it may be on disk, and its files are kept.
+            if error.kind() == ErrorKind::NoSpace {
+                discard(&core.files, flushed);
+            }
+            return Err(error);
         }
-        return Err(error);
-    }
+    };
     core.counters.flushes.add(1);
-    for (((tablet, slot), done), is_named) in job.memtables.iter().zip(flushed).zip(is_named.take()) {
+    for (((tablet, slot), done), is_named) in job.memtables.iter().zip(flushed).zip(are_named) {
         core.stall.shrink(tablet.forget_flushed(&slot.memtable));
         core.counters.flushed_bytes.add(written_bytes(done));
         if !is_named {

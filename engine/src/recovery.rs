@@ -242,13 +242,9 @@ fn is_beyond_us(error: &std::io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem)
 }
 
-/// Why a directory without `CURRENT` cannot be opened when nothing may be made there.
-pub(crate) fn nothing_to_open(options: &Options, dir: &Path) -> Error {
-    match Listing::read(&*options.fs, dir).and_then(|listing| learn::check_creatable(options, dir, &listing))
-    {
-        Err(error) => error,
-        Ok(()) => Error::invalid(format!("there is no database in {}", dir.display())),
-    }
+/// Whether a database may be made in a directory without `CURRENT`.
+pub(crate) fn check_creatable(options: &Options, dir: &Path) -> Result<(), Error> {
+    learn::check_creatable(options, dir, &Listing::read(&*options.fs, dir)?)
 }
 
 /// Whether `dir` can be made, and makes it.
