@@ -8,6 +8,7 @@ mod error;
 mod fs;
 mod os;
 pub mod sim;
+mod transfer;
 
 pub use fs::{Advice, Entry, File, Fs, Lock};
 pub use os::OsFs;

@@ -13,6 +13,7 @@ mod lock;
 
 use crate::error::failure;
 use crate::fs::{Advice, Entry, File, Fs, Lock};
+use crate::transfer;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -141,16 +142,13 @@ impl File for OsFile {
     }
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        // The standard library retries short and interrupted calls, here and in `write_all_at`.
         let len = buf.len();
-        self.file
-            .read_exact_at(buf, offset)
+        transfer::read_exact(buf, offset, |buf, offset| self.file.read_at(buf, offset))
             .map_err(|error| self.failure(format!("read {len} bytes at {offset} of"), error))
     }
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.file
-            .write_all_at(buf, offset)
+        transfer::write_all(buf, offset, |buf, offset| self.file.write_at(buf, offset))
             .map_err(|error| self.failure(format!("write {} bytes at {offset} of", buf.len()), error))
     }
 

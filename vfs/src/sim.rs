@@ -20,6 +20,7 @@ pub use power::{Entries, LastWrite, Pages, PowerCut, Sizes};
 
 use crate::error::failure;
 use crate::fs::{Advice, Entry, File, Fs, Lock};
+use crate::transfer;
 use directory::FileNumber;
 use disk::Disk;
 use parking_lot::Mutex;
@@ -83,6 +84,20 @@ impl SimFs {
     #[must_use]
     pub fn fork(&self) -> SimFs {
         SimFs::from_disk(self.disk.lock().fork())
+    }
+
+    /// From now on keeps a copy of the disk as it is before each operation that can change what a power cut leaves. A
+    /// copy is cheap: it shares all pages.
+    pub fn record(&self) {
+        self.disk.lock().recording.get_or_insert_default();
+    }
+
+    /// Ends [`SimFs::record`]. What it kept, each with the number of the operation before which it was taken, which is
+    /// the same as after the last change.
+    #[must_use]
+    pub fn take_recording(&self) -> Vec<(u64, SimFs)> {
+        let recording = self.disk.lock().recording.take();
+        recording.unwrap_or_default()
     }
 
     /// How many operations there were. The next one has this number.
@@ -170,13 +185,23 @@ impl SimFs {
         name: impl FnOnce() -> String,
         perform: impl FnOnce(&mut Disk, Option<Fault>) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.operate_bare(kind, path, perform).map_err(|error| failure(name(), path, error))
+    }
+
+    /// The same with the bare error.
+    fn operate_bare<T>(
+        &self,
+        kind: OpKind,
+        path: &Path,
+        perform: impl FnOnce(&mut Disk, Option<Fault>) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut disk = self.disk.lock();
-        let result = match disk.control.begin(kind, path) {
-            Ok(fault) => perform(&mut disk, fault),
-            Err(error) => Err(error),
-        };
-        drop(disk);
-        result.map_err(|error| failure(name(), path, error))
+        if disk.recording.is_some() && kind.changes_disk() && !disk.control.is_halted() {
+            let before = (disk.control.operations(), SimFs::from_disk(disk.fork()));
+            disk.recording.get_or_insert_default().push(before);
+        }
+        let fault = disk.control.begin(kind, path)?;
+        perform(&mut disk, fault)
     }
 
     /// The same for an operation of which a failure leaves nothing.
@@ -256,7 +281,7 @@ impl Fs for SimFs {
         let name = || "sync directory".to_owned();
         self.operate(OpKind::SyncDir, dir, name, |disk, fault| match fault {
             Some(fault) => {
-                disk.fail_sync_dir(dir);
+                disk.fail_sync_dir(dir, fault);
                 Err(fault.error())
             }
             None => disk.sync_dir(dir),
@@ -319,25 +344,38 @@ impl File for SimFile {
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let len = buf.len();
-        let name = || format!("read {len} bytes at {offset} of");
-        self.fs.operate(OpKind::Read, &self.path, name, |disk, fault| match fault {
-            Some(fault) => Err(fault.error()),
-            None => disk.read(self.file, buf, offset),
-        })
+        let read = |buf: &mut [u8], offset| {
+            self.fs.operate_bare(OpKind::Read, &self.path, |disk, fault| {
+                let len = match fault {
+                    Some(fault) => fault.transfer(buf.len(), |end| disk.random().below(end))?,
+                    None => buf.len(),
+                };
+                Ok(disk.read(self.file, &mut buf[..len], offset))
+            })
+        };
+        transfer::read_exact(buf, offset, read)
+            .map_err(|error| failure(format!("read {len} bytes at {offset} of"), &self.path, error))
     }
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        let name = || format!("write {} bytes at {offset} of", buf.len());
-        self.fs.operate(OpKind::Write, &self.path, name, |disk, fault| {
-            self.check_writable()?;
-            match fault {
-                Some(fault) => {
-                    disk.write_some(self.file, buf, offset);
-                    Err(fault.error())
+        let write = |buf: &[u8], offset| {
+            self.fs.operate_bare(OpKind::Write, &self.path, |disk, fault| {
+                self.check_writable()?;
+                let Some(fault) = fault else { return disk.write(self.file, buf, offset) };
+                let moved = fault.transfer(buf.len(), |end| disk.random().below(end));
+                match moved {
+                    Ok(len) => disk.write(self.file, &buf[..len], offset),
+                    Err(error) => {
+                        if fault.kind != FaultKind::Interrupted {
+                            disk.write_some(self.file, buf, offset);
+                        }
+                        Err(error)
+                    }
                 }
-                None => disk.write(self.file, buf, offset),
-            }
-        })
+            })
+        };
+        let name = || format!("write {} bytes at {offset} of", buf.len());
+        transfer::write_all(buf, offset, write).map_err(|error| failure(name(), &self.path, error))
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

@@ -61,6 +61,23 @@ impl Tree {
         }
     }
 
+    /// Applies the operations that `keep` wants, and those before them on the same names. `keep` is asked for each, the
+    /// last one first.
+    fn apply_kept(&mut self, operations: &[DirOp], mut keep: impl FnMut(&DirOp) -> bool) {
+        let mut needed: BTreeSet<&Slot> = BTreeSet::new();
+        let mut kept = Vec::new();
+        for operation in operations.iter().rev() {
+            let wanted = keep(operation);
+            if wanted || operation.changes.iter().any(|(slot, _)| needed.contains(slot)) {
+                needed.extend(operation.changes.iter().map(|(slot, _)| slot));
+                kept.push(operation);
+            }
+        }
+        for operation in kept.into_iter().rev() {
+            self.apply(operation);
+        }
+    }
+
     /// The files that can be reached from the root.
     pub(super) fn files(&self) -> BTreeSet<FileNumber> {
         let mut found = BTreeSet::new();
@@ -286,27 +303,18 @@ impl Directories {
         }
     }
 
-    /// The operations stay visible, and no later sync makes them durable.
-    pub(super) fn fail_sync(&mut self, dir: DirId) {
-        self.take_operations(dir);
+    /// The operations stay visible. Those that `keep` wants are durable after all, with what came before them on the
+    /// same names; no later sync makes the others so.
+    pub(super) fn fail_sync(&mut self, dir: DirId, keep: impl FnMut(&DirOp) -> bool) {
+        let operations = self.take_operations(dir);
+        self.durable.apply_kept(&operations, keep);
     }
 
     /// The tree after a power cut. `keep` is asked for each operation, the last one first; one that is kept keeps the
     /// earlier ones on the same names, so that a name never skips back over what it was in between.
-    pub(super) fn after_power_cut(&self, mut keep: impl FnMut(&DirOp) -> bool) -> Tree {
-        let mut needed: BTreeSet<&Slot> = BTreeSet::new();
-        let mut kept = Vec::new();
-        for operation in self.journal.iter().rev() {
-            let wanted = keep(operation);
-            if wanted || operation.changes.iter().any(|(slot, _)| needed.contains(slot)) {
-                needed.extend(operation.changes.iter().map(|(slot, _)| slot));
-                kept.push(operation);
-            }
-        }
+    pub(super) fn after_power_cut(&self, keep: impl FnMut(&DirOp) -> bool) -> Tree {
         let mut tree = self.durable.clone();
-        for operation in kept.into_iter().rev() {
-            tree.apply(operation);
-        }
+        tree.apply_kept(&self.journal, keep);
         tree
     }
 

@@ -5,8 +5,9 @@
 //! Invariant: every change of contents or names takes the next order, so that "before" means the same for all.
 //! Invariant: a file is here as long as it has a name, is open, or may get its name back by a power cut.
 
+use super::SimFs;
 use super::directory::{Directories, FileNumber, Node};
-use super::faults::{Control, Fault};
+use super::faults::{Control, FailedSync, Fault};
 use super::pages::{Content, Image};
 use super::power::{Decisions, PowerCut};
 use super::random::Random;
@@ -48,6 +49,8 @@ pub(super) struct Disk {
     locked: BTreeSet<FileNumber>,
     order: u64,
     last_write: Option<u64>,
+    /// The disk before each change, if that is wanted.
+    pub(super) recording: Option<Vec<(u64, SimFs)>>,
 }
 
 impl Disk {
@@ -62,6 +65,7 @@ impl Disk {
             locked: BTreeSet::new(),
             order: 0,
             last_write: None,
+            recording: None,
         }
     }
 
@@ -148,9 +152,10 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn fail_sync_dir(&mut self, dir: &Path) {
+    pub(super) fn fail_sync_dir(&mut self, dir: &Path, fault: Fault) {
         if let Ok(dir) = self.directories.resolve_dir(dir) {
-            self.directories.fail_sync(dir);
+            let mut random = self.random();
+            self.directories.fail_sync(dir, |_| fault.sync == FailedSync::PagesMixed && random.coin());
             self.forget_unreachable();
         }
     }
@@ -197,17 +202,13 @@ impl Disk {
         self.inode(file).content.live().len()
     }
 
-    pub(super) fn read(&self, file: FileNumber, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        if self.inode(file).content.live().read(buf, offset) {
-            Ok(())
-        } else {
-            let text = format!("the file ends at {}", self.len(file));
-            Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
-        }
+    /// Reads as far as the file goes. Tells how far.
+    pub(super) fn read(&self, file: FileNumber, buf: &mut [u8], offset: u64) -> usize {
+        self.inode(file).content.live().read(buf, offset)
     }
 
     /// Writes what fits; an error if that is not all.
-    pub(super) fn write(&mut self, file: FileNumber, bytes: &[u8], offset: u64) -> io::Result<()> {
+    pub(super) fn write(&mut self, file: FileNumber, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(io::ErrorKind::FileTooLarge)?;
         let end_max = self.len(file).saturating_add(self.free());
@@ -221,7 +222,7 @@ impl Disk {
         if !fitting.is_empty() {
             self.last_write = Some(order);
         }
-        if fitting.len() == bytes.len() { Ok(()) } else { Err(rustix::io::Errno::NOSPC.into()) }
+        if fitting.len() == bytes.len() { Ok(bytes.len()) } else { Err(rustix::io::Errno::NOSPC.into()) }
     }
 
     /// What a write that fails in between leaves: some prefix, of less than all.
@@ -267,7 +268,8 @@ impl Disk {
     }
 
     pub(super) fn fail_sync(&mut self, file: FileNumber, fault: Fault) {
-        self.content_mut(file).fail_sync(fault.sync);
+        let mut random = self.random();
+        self.content_mut(file).fail_sync(fault.sync, &mut random);
     }
 
     /// The lengths of all files that have a name or are open.
@@ -281,7 +283,7 @@ impl Disk {
     }
 
     /// Lots for the operation under way.
-    fn random(&self) -> Random {
+    pub(super) fn random(&self) -> Random {
         Random::new(self.seed, self.control.operations())
     }
 
@@ -299,6 +301,7 @@ impl Disk {
             locked: BTreeSet::new(),
             order: self.order,
             last_write: self.last_write,
+            recording: None,
         };
         let files = self.files.iter().map(|(file, inode)| {
             let content = Arc::clone(&inode.content);
@@ -334,6 +337,7 @@ impl Disk {
             locked: BTreeSet::new(),
             order: self.order,
             last_write: None,
+            recording: None,
         }
     }
 

@@ -95,6 +95,8 @@ impl OpSet {
     /// What takes space.
     pub const SPACE: OpSet =
         OpSet::of(OpKind::CreateDir).and(OpKind::Create).and(OpKind::Write).and(OpKind::Preallocate);
+    /// What moves bytes, and may move fewer than asked.
+    pub const TRANSFERS: OpSet = OpSet::of(OpKind::Read).and(OpKind::Write);
     /// What can change what a power cut leaves.
     pub const CHANGES: OpSet = OpSet(OpSet::ALL.0 & !OpSet::READS.and(OpKind::StartWriteback).0);
 
@@ -128,11 +130,15 @@ impl BitOr for OpSet {
 /// An injected failure. What it leaves behind: a failed write has written some prefix of its bytes, a failed
 /// preallocation some of its length, a failed sync see [`FailedSync`]; all else has not happened.
 ///
+/// The kinds that are no errors of the disk ([`FaultKind::is_of_transfers`]) strike reads and writes only, whatever
+/// `on` says beyond.
+///
 /// ```
 /// use nyala_vfs::sim::{Fault, FailedSync, OpSet};
 /// let once = Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesDropped);
 /// let full = Fault::enospc().on(OpSet::SPACE).forever();
-/// # let _ = (once, full);
+/// let halting = Fault::short().forever();
+/// # let _ = (once, full, halting);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -153,6 +159,23 @@ pub enum FaultKind {
     Eio,
     /// No space is left.
     Enospc,
+    /// No error: a read or write moves some of its bytes, but not all; of a single byte, that one. Who asked has to
+    /// ask again for the rest, which is an operation of its own.
+    Short,
+    /// A read or write is interrupted by a signal before it has moved anything. For ever means every second one, for
+    /// else nobody could go on.
+    Interrupted,
+    /// No error: a read or write moves nothing. So it is at the end of a file that has become shorter behind
+    /// everybody's back, or on a device that takes no more.
+    Nothing,
+}
+
+impl FaultKind {
+    /// Whether it is about how many bytes a read or write moves, and not an error of the disk.
+    #[must_use]
+    pub fn is_of_transfers(self) -> bool {
+        matches!(self, FaultKind::Short | FaultKind::Interrupted | FaultKind::Nothing)
+    }
 }
 
 /// How often an injected failure strikes.
@@ -172,6 +195,9 @@ pub enum FailedSync {
     /// They are dropped: reads give what was durable before. Of a directory nothing is dropped; its operations are as
     /// with `PagesClean`.
     PagesDropped,
+    /// Each page, the length and each operation of a directory on its own, by lot: made durable after all, as with
+    /// `PagesClean`, or as with `PagesDropped`.
+    PagesMixed,
 }
 
 impl Fault {
@@ -185,6 +211,24 @@ impl Fault {
     #[must_use]
     pub fn enospc() -> Fault {
         Fault { kind: FaultKind::Enospc, on: OpSet::SPACE, ..Fault::eio() }
+    }
+
+    /// A read or write that moves only some of its bytes.
+    #[must_use]
+    pub fn short() -> Fault {
+        Fault { kind: FaultKind::Short, on: OpSet::TRANSFERS, ..Fault::eio() }
+    }
+
+    /// A read or write that a signal interrupts.
+    #[must_use]
+    pub fn interrupted() -> Fault {
+        Fault { kind: FaultKind::Interrupted, on: OpSet::TRANSFERS, ..Fault::eio() }
+    }
+
+    /// A read or write that moves nothing.
+    #[must_use]
+    pub fn nothing() -> Fault {
+        Fault { kind: FaultKind::Nothing, on: OpSet::TRANSFERS, ..Fault::eio() }
     }
 
     /// The same on these operations only.
@@ -205,10 +249,26 @@ impl Fault {
         Fault { sync, ..self }
     }
 
+    fn strikes(self, kind: OpKind) -> bool {
+        self.on.contains(kind) && (!self.kind.is_of_transfers() || OpSet::TRANSFERS.contains(kind))
+    }
+
+    /// The error of the operation, or how many of `asked` bytes it moves without one. `below` draws lots.
+    pub(super) fn transfer(self, asked: usize, below: impl FnOnce(u64) -> u64) -> io::Result<usize> {
+        match self.kind {
+            FaultKind::Short if asked > 1 => Ok(1 + below(asked as u64 - 1) as usize),
+            FaultKind::Short => Ok(asked),
+            FaultKind::Nothing => Ok(0),
+            FaultKind::Eio | FaultKind::Enospc | FaultKind::Interrupted => Err(self.error()),
+        }
+    }
+
     pub(super) fn error(self) -> io::Error {
         match self.kind {
             FaultKind::Eio => rustix::io::Errno::IO.into(),
             FaultKind::Enospc => rustix::io::Errno::NOSPC.into(),
+            FaultKind::Interrupted => rustix::io::Errno::INTR.into(),
+            FaultKind::Short | FaultKind::Nothing => unreachable!("strikes transfers only, and is no error"),
         }
     }
 }
@@ -221,6 +281,8 @@ pub(super) struct Control {
     path_numbers: BTreeMap<PathBuf, u32>,
     halt_at: Option<u64>,
     faults: Vec<(u64, Fault)>,
+    /// The last operation was interrupted, so that the next one is not.
+    was_interrupted: bool,
 }
 
 impl Control {
@@ -261,14 +323,17 @@ impl Control {
         let n = self.operations();
         let path = self.path_number(path);
         self.log.push((kind, path));
-        let Some(hit) = self.faults.iter().position(|(from, fault)| *from <= n && fault.on.contains(kind))
-        else {
-            return Ok(None);
-        };
+        let was_interrupted = std::mem::take(&mut self.was_interrupted);
+        let hit = self.faults.iter().position(|(from, fault)| {
+            let is_over = fault.kind == FaultKind::Interrupted && was_interrupted;
+            *from <= n && fault.strikes(kind) && !is_over
+        });
+        let Some(hit) = hit else { return Ok(None) };
         let (_, fault) = self.faults[hit];
         if fault.times == Times::Once {
             self.faults.remove(hit);
         }
+        self.was_interrupted = fault.kind == FaultKind::Interrupted;
         Ok(Some(fault))
     }
 

@@ -78,6 +78,8 @@ pub enum Entries {
     Random,
     /// All but removals: those come undone, unless the name was used again.
     UnlinksUndone,
+    /// All but renames: those come undone, unless one of the names was used again.
+    RenamesUndone,
 }
 
 impl PowerCut {
@@ -121,7 +123,8 @@ impl PowerCut {
                 Entries::Random,
                 Entries::Random,
                 Entries::UnlinksUndone,
-            ][draw(6)],
+                Entries::RenamesUndone,
+            ][draw(7)],
             seed,
         }
     }
@@ -163,6 +166,7 @@ impl<'a> Decisions<'a> {
             Entries::Prefix => operation.order < self.moment,
             Entries::Random => self.random.coin(),
             Entries::UnlinksUndone => operation.kind != DirOpKind::Unlink,
+            Entries::RenamesUndone => operation.kind != DirOpKind::Rename,
         }
     }
 

@@ -188,6 +188,69 @@ fn after_a_failed_sync_dropped_pages_read_as_they_were_durable() {
     assert_eq!(contents(&disk.power_cut(&PowerCut::lose_all()), "1.wal"), b"durable\0\0\0\0\0\0\0\0\0");
 }
 
+/// What power cuts that lose all leave of pages 0 to 3, and what is read before them, over many seeds.
+fn mixed_outcomes() -> std::collections::BTreeSet<(Vec<u8>, Vec<u8>)> {
+    let outcome = |seed| {
+        let disk = SimFs::new(seed);
+        let file = disk.create("/x".as_ref()).unwrap();
+        file.write_all_at(&[1; 2 * 4096], 0).unwrap();
+        file.sync().unwrap();
+        disk.sync_dir("/".as_ref()).unwrap();
+        file.write_all_at(&[2; 3 * 4096], 0).unwrap();
+        disk.fail_at(0, Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesMixed));
+        file.sync().unwrap_err();
+        let pages = |disk: &SimFs| {
+            let bytes = disk.read("/x".as_ref(), 1 << 20).unwrap();
+            bytes.chunks(4096).for_each(|page| assert!(page.iter().all(|byte| *byte == page[0])));
+            bytes.chunks(4096).map(|page| page[0]).collect::<Vec<u8>>()
+        };
+        let durable = pages(&disk.power_cut(&PowerCut::lose_all()));
+        file.sync().unwrap();
+        let healed = pages(&disk.power_cut(&PowerCut::lose_all()));
+        assert!(healed[..durable.len()] == durable && healed[durable.len()..].iter().all(|byte| *byte == 0));
+        (pages(&disk), durable)
+    };
+    (0..400).map(outcome).collect()
+}
+
+#[test]
+fn after_a_failed_sync_pages_may_differ_in_what_became_of_them() {
+    let outcomes = mixed_outcomes();
+    let each = [(1, 1), (2, 1), (2, 2)];
+    for (seen, durable) in &outcomes {
+        assert_eq!(seen.len(), 3, "what was written stays as long as it was");
+        assert!((0..2).all(|page| each.contains(&(seen[page], durable[page]))), "{seen:?} {durable:?}");
+        assert!(
+            matches!((seen[2], durable.get(2)), (0 | 2, None | Some(0)) | (2, Some(2))),
+            "{seen:?} {durable:?}"
+        );
+    }
+    let firsts: std::collections::BTreeSet<_> =
+        outcomes.iter().map(|(seen, durable)| [0, 1].map(|page| (seen[page], durable[page]))).collect();
+    assert_eq!(firsts.len(), 9, "each page has each fate beside each of the other's: {firsts:?}");
+    assert!(outcomes.iter().any(|(_, durable)| durable.len() == 2));
+    assert!(outcomes.iter().any(|(_, durable)| durable.get(2) == Some(&2)));
+}
+
+#[test]
+fn after_a_failed_directory_sync_some_names_may_be_durable() {
+    let outcome = |seed| {
+        let disk = SimFs::new(seed);
+        disk.create("/a".as_ref()).unwrap();
+        disk.create("/b".as_ref()).unwrap();
+        disk.rename("/b".as_ref(), "/c".as_ref()).unwrap();
+        disk.fail_at(0, Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesMixed));
+        disk.sync_dir("/".as_ref()).unwrap_err();
+        disk.sync_dir("/".as_ref()).unwrap();
+        assert_eq!(disk.paths(), [PathBuf::from("/a"), PathBuf::from("/c")]);
+        disk.power_cut(&PowerCut::keep_all()).paths()
+    };
+    let outcomes: std::collections::BTreeSet<Vec<PathBuf>> = (0..200).map(outcome).collect();
+    let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+    let all = [&[][..], &["/a"], &["/b"], &["/c"], &["/a", "/b"], &["/a", "/c"]];
+    assert_eq!(outcomes, all.into_iter().map(paths).collect());
+}
+
 #[test]
 fn after_a_failed_directory_sync_names_are_seen_but_never_durable() {
     let disk = disk();
@@ -283,4 +346,101 @@ fn offsets_beyond_the_longest_file_are_refused() {
     }
     assert_eq!(file.truncate(u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert_eq!(file.len().unwrap(), 0);
+}
+
+/// A disk with a file of 1,000 bytes, and that file.
+fn thousand(seed: u64) -> (SimFs, Arc<dyn File>) {
+    let disk = SimFs::new(seed);
+    let file = disk.create("/x".as_ref()).unwrap();
+    let bytes: Vec<u8> = (0..1000).map(|at| at as u8).collect();
+    file.write_all_at(&bytes, 0).unwrap();
+    (disk, file)
+}
+
+#[test]
+fn a_short_read_is_gone_on_with_by_further_operations() {
+    let mut counts = std::collections::BTreeSet::new();
+    for seed in 0..50 {
+        let (disk, file) = thousand(seed);
+        let mut buf = [0; 900];
+        for (fault, least, most) in [(Fault::short(), 2, 2), (Fault::short().forever(), 2, 900)] {
+            let before = disk.operations();
+            disk.fail_at(before, fault);
+            buf.fill(0);
+            file.read_exact_at(&mut buf, 50).unwrap();
+            disk.clear_faults();
+            assert!(buf.iter().zip(50..950).all(|(byte, at)| *byte == at as u8));
+            let calls = disk.operations() - before;
+            assert!((least..=most).contains(&calls), "{calls} calls");
+            counts.insert(calls);
+        }
+    }
+    assert!(counts.len() > 3, "{counts:?}");
+    let (disk, file) = thousand(1);
+    disk.fail_at(0, Fault::short().forever());
+    file.read_exact_at(&mut [0; 1], 999).unwrap();
+    assert_eq!(file.read_exact_at(&mut [0; 10], 995).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn a_short_write_is_gone_on_with_and_can_be_cut_in_between() {
+    let mut cuts = std::collections::BTreeSet::new();
+    for seed in 0..50 {
+        let (disk, file) = thousand(seed);
+        disk.fail_at(0, Fault::short());
+        let first = disk.operations();
+        disk.record();
+        file.write_all_at(&[7; 800], 100).unwrap();
+        assert_eq!(disk.operations(), first + 2);
+        let bytes = disk.read("/x".as_ref(), 2000).unwrap();
+        assert!(bytes[100..900].iter().all(|byte| *byte == 7));
+        // The power may go between the two.
+        let between = &disk.take_recording()[1].1;
+        let bytes = between.power_cut(&PowerCut::keep_all()).read("/x".as_ref(), 2000).unwrap();
+        let written = bytes[100..900].iter().take_while(|byte| **byte == 7).count();
+        assert!((1..800).contains(&written));
+        cuts.insert(written);
+    }
+    assert!(cuts.len() > 20, "{cuts:?}");
+}
+
+#[test]
+fn an_interrupted_call_has_moved_nothing_and_is_made_again() {
+    let (disk, file) = thousand(1);
+    disk.fail_at(0, Fault::interrupted().forever());
+    let before = disk.operations();
+    file.write_all_at(&[7; 10], 0).unwrap();
+    file.read_exact_at(&mut [0; 10], 0).unwrap();
+    assert_eq!(disk.operations(), before + 4, "each is interrupted once");
+    disk.clear_faults();
+    disk.fail_at(0, Fault::interrupted());
+    file.read_exact_at(&mut [0; 10], 0).unwrap();
+    file.read_exact_at(&mut [0; 10], 0).unwrap();
+    assert_eq!(disk.operations(), before + 7);
+}
+
+#[test]
+fn a_call_that_moves_nothing_is_an_error_and_leaves_everything() {
+    let (disk, file) = thousand(1);
+    let print = disk.fingerprint();
+    disk.fail_at(0, Fault::nothing().forever());
+    assert_eq!(file.read_exact_at(&mut [0; 10], 0).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(file.write_all_at(&[7; 10], 0).unwrap_err().kind(), ErrorKind::WriteZero);
+    assert_eq!(disk.fingerprint(), print);
+}
+
+#[test]
+fn faults_of_transfers_leave_all_else_alone() {
+    for fault in [Fault::short(), Fault::interrupted()] {
+        let disk = prepared();
+        disk.fail_at(0, fault.on(OpSet::ALL).forever());
+        let outcomes = one_of_each(&disk);
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()), "{outcomes:?}");
+    }
+    let disk = prepared();
+    disk.fail_at(0, Fault::nothing().on(OpSet::ALL).forever());
+    for (kind, outcome) in one_of_each(&disk) {
+        // The read there asks for nothing, and gets it.
+        assert_eq!(outcome.is_err(), kind == OpKind::Write, "{kind:?}: {outcome:?}");
+    }
 }

@@ -430,3 +430,55 @@ fn the_same_seed_gives_the_same_disk() {
     assert!(prints.len() > 10, "different seeds give different disks");
     assert!((0..100).all(|seed| run(seed) == run(seed)));
 }
+
+#[test]
+fn a_rename_may_come_undone_although_all_else_stays() {
+    let disk = disk();
+    synced(&disk, "CURRENT", b"old");
+    synced_contents_only(&disk, "CURRENT.tmp", b"new");
+    disk.rename(&path("CURRENT.tmp"), &path("CURRENT")).unwrap();
+    disk.create(&path("2.row")).unwrap();
+    let undone = PowerCut { entries: Entries::RenamesUndone, ..KEEP };
+    let after = disk.power_cut(&undone);
+    assert_eq!(contents(&after, "CURRENT").unwrap(), b"old");
+    assert_eq!(contents(&after, "CURRENT.tmp").unwrap(), b"new");
+    assert_eq!(contents(&after, "2.row").unwrap(), b"");
+    disk.sync_dir("/db".as_ref()).unwrap();
+    assert_eq!(contents(&disk.power_cut(&undone), "CURRENT").unwrap(), b"new");
+}
+
+#[test]
+fn a_recording_has_the_disk_before_each_change_and_after_the_last() {
+    let run = |disk: &SimFs| -> std::io::Result<()> {
+        let file = disk.create(&path("1.wal"))?;
+        file.write_all_at(b"one", 0)?;
+        file.sync()?;
+        disk.sync_dir("/db".as_ref())?;
+        file.write_all_at(b"two", 0)?;
+        disk.read(&path("1.wal"), 100)?;
+        disk.rename(&path("1.wal"), &path("2.wal"))?;
+        disk.remove(&path("2.wal"))
+    };
+    let recorded = disk();
+    recorded.record();
+    run(&recorded).unwrap();
+    let recording = recorded.take_recording();
+    let changes: Vec<u64> = (0..)
+        .zip(recorded.log())
+        .filter(|(n, kind)| *n >= 2 && kind.changes_disk())
+        .map(|(n, _)| n)
+        .collect();
+    assert_eq!(recording.iter().map(|(n, _)| *n).collect::<Vec<_>>(), changes);
+    assert_eq!(changes.len(), 7);
+    for (n, before) in recording {
+        // The same as when everything stops there.
+        let halted = disk();
+        halted.halt_at(n);
+        run(&halted).unwrap_err();
+        for policy in (0..20).map(PowerCut::random).chain([PowerCut::lose_all(), PowerCut::keep_all()]) {
+            assert_eq!(before.power_cut(&policy).fingerprint(), halted.power_cut(&policy).fingerprint());
+        }
+    }
+    run(&recorded).unwrap();
+    assert!(recorded.take_recording().is_empty(), "it was ended");
+}
