@@ -7,10 +7,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use codec::FileId;
+use sync::Mutex;
+use sync::atomic::Ordering;
 
 use crate::compaction::Eagerness;
 use crate::core::Core;
@@ -36,7 +37,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
     for _ in 0..core.compaction_threads() {
         spawn(core, "compact", compact)?;
     }
-    let last_sync = parking_lot::Mutex::new(core.clock.now());
+    let last_sync = Mutex::new(core.clock.now());
     spawn(core, "house", move |core| {
         core.signals.housekeeping.wait(HOUSEKEEPING_PERIOD);
         keep_house(core);

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use codec::Version;
-use parking_lot::Mutex;
+use sync::Mutex;
 
 use crate::catalog::TableCore;
 use crate::commit::{Refusal, Submission};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use codec::TableId;
-use parking_lot::RwLock;
+use sync::RwLock;
 
 use crate::error::{Error, ErrorKind};
 use crate::row::Projection;

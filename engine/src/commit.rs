@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::{FileId, Version};
-use parking_lot::{Mutex, MutexGuard};
+use sync::{Mutex, MutexGuard};
 use wal::{Position, Record};
 
 pub(crate) use ticket::Refusal;

@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use codec::{FileId, RowsetId};
-use parking_lot::Mutex;
 use pkindex::{Compaction, CompactionOptions, Outcome, Retention, Run};
 use sstable::FileInfo;
+use sync::Mutex;
 
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use codec::Version;
-use parking_lot::{Mutex, RwLock};
+use sync::{Mutex, RwLock};
 use vfs::Lock;
 
 use crate::background;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use codec::{TableId, TabletId, Version};
-use parking_lot::{Mutex, RwLock};
+use sync::{Mutex, RwLock};
 
 use crate::background;
 use crate::batch::{BufferPool, WriteBatch};

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::FileId;
-use parking_lot::Mutex;
 use pkindex::IndexFile;
+use sync::Mutex;
 use vfs::Fs;
 
 use crate::error::Error;

@@ -5,10 +5,10 @@
 //!
 //! Lock order: leaves.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
+use sync::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind};
 
@@ -153,7 +153,7 @@ impl Progress {
     /// Call after the change is visible to the condition that waiters look at.
     pub(crate) fn notify(&self) {
         // Sequentially consistent on both sides: either the waiter sees the change, or we see the waiter.
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.lock.lock());
             self.changed.notify_all();

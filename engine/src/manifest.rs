@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::{FileId, Version};
-use parking_lot::Mutex;
+use sync::Mutex;
 use vfs::Fs;
 use wal::{Flavor, Log, Record};
 

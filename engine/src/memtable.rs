@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use codec::{SchemaVersion, Version};
-use parking_lot::RwLock;
+use sync::RwLock;
 
 pub(crate) use cursor::{Fetch, MemCursor};
 pub(crate) use tree::Tree;

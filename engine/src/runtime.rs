@@ -5,11 +5,12 @@
 //! simulated disk every run can then be replayed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use sync::atomic::{AtomicBool, Ordering};
+use sync::thread::{self, JoinHandle};
+use sync::{Condvar, Mutex};
 
 /// Time since the engine was opened.
 #[derive(Debug)]
@@ -21,7 +22,8 @@ pub(crate) enum Clock {
 
 impl Clock {
     pub(crate) fn real() -> Clock {
-        Clock::Real(Instant::now())
+        // A model must be the same run again for the same schedule.
+        if cfg!(nyala_shuttle) { Clock::manual() } else { Clock::Real(Instant::now()) }
     }
 
     pub(crate) fn manual() -> Clock {
@@ -37,7 +39,7 @@ impl Clock {
 
     pub(crate) fn sleep(&self, duration: Duration) {
         match self {
-            Clock::Real(_) => std::thread::sleep(duration),
+            Clock::Real(_) => thread::sleep(duration),
             Clock::Manual(nanos) => {
                 let add = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
                 nanos.fetch_add(add, Ordering::Relaxed);
@@ -48,7 +50,7 @@ impl Clock {
 
 /// Leaves the processor to others for a moment. Only for worker threads: in the inline mode nobody sleeps.
 pub(crate) fn give_way(duration: Duration) {
-    std::thread::sleep(duration);
+    thread::sleep(duration);
 }
 
 /// Wakes one kind of worker.
@@ -112,7 +114,7 @@ impl Workers {
 
     /// Starts a thread.
     pub(crate) fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        let thread = std::thread::Builder::new().name(format!("nyala-{name}")).spawn(body)?;
+        let thread = thread::Builder::new().name(format!("nyala-{name}")).spawn(body)?;
         self.threads.lock().push(thread);
         Ok(())
     }
@@ -135,9 +137,9 @@ impl Workers {
 /// that cannot be started is done without: the others must be able to do its part.
 pub(crate) fn in_parallel(name: &str, more: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for number in 1..=more {
-            let builder = std::thread::Builder::new().name(format!("nyala-{name}"));
+            let builder = thread::Builder::new().name(format!("nyala-{name}"));
             if let Err(error) = builder.spawn_scoped(scope, move || work(number)) {
                 tracing::warn!(%error, "a thread could not be started");
                 break;

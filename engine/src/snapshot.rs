@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::Version;
-use parking_lot::Mutex;
 use pkindex::Retention;
+use sync::Mutex;
+use sync::atomic::{AtomicU64, Ordering};
 
 /// The live snapshots, and the version up to which commits are visible.
 #[derive(Debug)]

@@ -8,10 +8,10 @@
 //! Lock order: the commit's stage, then the unflushed list, then the view cell.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use codec::{FileId, TabletId, Version};
-use parking_lot::Mutex;
+use sync::Mutex;
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wal::Position;
 
 use crate::compaction::Compacting;

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use codec::Version;
-use parking_lot::RwLock;
 use pkindex::Run;
+use sync::RwLock;
 
 use crate::memtable::Memtable;
 use crate::rowset::Rowsets;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::FileId;
-use parking_lot::Mutex;
 use quick_cache::sync::{Cache as Pool, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
+use sync::Mutex;
 
 use crate::block::{Block, Shape};
 use crate::error::Result;

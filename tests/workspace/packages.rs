@@ -10,14 +10,23 @@ use crate::tree::{root, text};
 /// Which crate may know which. No other arrows, and none of these missing.
 const ARROWS: &[(&str, &[&str])] = &[
     ("nyala-codec", &[]),
+    ("nyala-sync", &[]),
     ("nyala-vfs", &[]),
     ("nyala-encoded-key", &["nyala-codec"]),
-    ("nyala-wal", &["nyala-codec", "nyala-vfs"]),
-    ("nyala-sstable", &["nyala-codec", "nyala-vfs"]),
+    ("nyala-wal", &["nyala-codec", "nyala-sync", "nyala-vfs"]),
+    ("nyala-sstable", &["nyala-codec", "nyala-sync", "nyala-vfs"]),
     ("nyala-pkindex", &["nyala-codec", "nyala-sstable", "nyala-vfs"]),
     (
         "nyala",
-        &["nyala-codec", "nyala-encoded-key", "nyala-pkindex", "nyala-sstable", "nyala-vfs", "nyala-wal"],
+        &[
+            "nyala-codec",
+            "nyala-encoded-key",
+            "nyala-pkindex",
+            "nyala-sstable",
+            "nyala-sync",
+            "nyala-vfs",
+            "nyala-wal",
+        ],
     ),
     // Not a part of the engine: it measures the engine's parts side by side.
     ("nyala-bench", &["nyala", "nyala-codec", "nyala-pkindex", "nyala-sstable", "nyala-vfs"]),

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::{FileId, Version};
-use parking_lot::Mutex;
+use sync::Mutex;
 
 use self::tail::{OpenSegment, SyncPlan, Tail};
 use self::turns::Turns;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use codec::Version;
-use parking_lot::{Condvar, Mutex};
+use sync::{Condvar, Mutex};
 
 use crate::snapshot::Registry;
 

@@ -4,7 +4,7 @@
 //! gives its buffers back, so that the next batch of that thread allocates nothing.
 
 use codec::Version;
-use parking_lot::{Condvar, Mutex};
+use sync::{Condvar, Mutex};
 
 use super::Submission;
 use crate::error::Error;

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use pkindex::Executor;
+use sync::Mutex;
 
 use crate::core::Core;
 use crate::runtime;

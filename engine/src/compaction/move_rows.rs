@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use codec::{Location, RowsetId};
-use parking_lot::Mutex;
 use pkindex::{BoxError, Entry, Relocate};
+use sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::files::Outputs;

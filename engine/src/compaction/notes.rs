@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use codec::{RowsetId, Version};
-use parking_lot::{Mutex, MutexGuard};
 use pkindex::{CompactionStats, Retention};
+use sync::{Mutex, MutexGuard};
 
 use super::pick::Debt;
 use super::shape::Notes;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Condvar, Mutex};
+use sync::{Condvar, Mutex};
 
 use crate::{Error, Position, Result};
 
