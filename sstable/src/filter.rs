@@ -24,8 +24,9 @@ use fuse::FuseBuilder;
 const DESCRIPTOR_BYTES: usize = BinaryFuse8::DESCRIPTOR_LEN;
 const _: () = assert!(DESCRIPTOR_BYTES == 20);
 
-/// After so many keys a partition is cut.
-pub(crate) const PARTITION_KEYS_MAX: usize = 1 << 16;
+/// After so many keys a partition is cut. What building a filter of so many works in, some 700 KB, fits the cache of a
+/// core; a filter of four times as many would take 4 % fewer bytes, and near twice the time.
+pub(crate) const PARTITION_KEYS_MAX: usize = 1 << 14;
 
 /// Collects the hashes of a partition's keys.
 #[derive(Debug, Default)]

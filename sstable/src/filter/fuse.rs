@@ -1,7 +1,7 @@
 //! Builds binary fuse filters of eight bits, in memory that it keeps from one filter to the next.
 //!
 //! What it builds is what `xorf` reads ([`xorf::BinaryFuse8Ref`]): the same hashes, the same cells, the same
-//! descriptor. It stands here because a filter is two fifths of the work of a compaction, and `xorf` takes some 35 bytes
+//! descriptor. It stands here because a filter is a good part of the work of a compaction, and `xorf` takes some 35 bytes
 //! a key of fresh memory for each filter that it builds, wants its hashes sorted to be sure that they differ, and
 //! allocates for each of them when debug assertions are on.
 //!
@@ -9,6 +9,9 @@
 //! cell, such that the three bytes of each key give its fingerprint. To find such bytes, keys are peeled off one by
 //! one, always one that is alone in one of its cells; then, in the opposite order, that cell is set to what the other
 //! two want.
+//!
+//! Partitions are small enough for all of this to stay in the second-level cache, so that hashes are not sorted first.
+//! What comes to be alone waits in a queue: with a stack, each step would have to wait for what the one before pushed.
 //!
 //! Invariant: each hash that was put in is found. Hashes that come several times are put in once: they would never be
 //! alone, so that peeling stops, and only then are they looked for.
@@ -29,14 +32,12 @@ pub(crate) struct Layout {
 /// The memory that building takes.
 #[derive(Debug, Default)]
 pub(crate) struct FuseBuilder {
-    /// The keys' hashes with the seed, in order of their first segment, so that neighbours share cells that are cached.
+    /// The keys' hashes with the seed.
     mixed: Vec<u64>,
-    /// Where the next hash of each bucket goes.
-    bucket_ends: Vec<u32>,
     /// Of each cell: all hashes of it, xored, and how many they are.
     cell_hashes: Vec<u64>,
     cell_counts: Vec<u8>,
-    /// Cells with one hash.
+    /// Cells that came to have one hash, in that order.
     alone: Vec<u32>,
     /// What was peeled off: a hash, and the cell that it was alone in.
     peeled: Vec<(u64, u32)>,
@@ -57,7 +58,7 @@ impl FuseBuilder {
             // Just above a power of two the segments are too long for peeling to get through: every other try takes
             // shorter ones.
             let layout = Layout::new(hashes.len(), seed, try_number % 2 == 0)?;
-            self.arrange(hashes, layout);
+            self.mix(hashes, layout);
             if self.fill(layout).and_then(|()| self.peel(layout)).is_ok() {
                 self.assign(layout, cells);
                 return Some(layout);
@@ -70,27 +71,10 @@ impl FuseBuilder {
         None
     }
 
-    /// Mixes the hashes with the seed, in the order of their first cells, about: by segment.
-    fn arrange(&mut self, hashes: &[u64], layout: Layout) {
-        let bits = bucket_bits(layout);
-        let bucket = |hash: u64| (hash >> (64 - bits)) as usize;
-        self.bucket_ends.clear();
-        self.bucket_ends.resize(1 << bits, 0);
-        for &hash in hashes {
-            self.bucket_ends[bucket(mix(hash, layout.seed))] += 1;
-        }
-        let mut start = 0;
-        for end in &mut self.bucket_ends {
-            start += std::mem::replace(end, start);
-        }
-        // Every place is written to.
-        self.mixed.resize(hashes.len(), 0);
-        for &hash in hashes {
-            let hash = mix(hash, layout.seed);
-            let end = &mut self.bucket_ends[bucket(hash)];
-            self.mixed[*end as usize] = hash;
-            *end += 1;
-        }
+    /// Mixes the hashes with the seed.
+    fn mix(&mut self, hashes: &[u64], layout: Layout) {
+        self.mixed.clear();
+        self.mixed.extend(hashes.iter().map(|&hash| mix(hash, layout.seed)));
     }
 
     /// Puts each hash into its three cells.
@@ -126,10 +110,10 @@ impl FuseBuilder {
             alone[waiting] = cell as u32;
             waiting += usize::from(count == 1);
         }
-        let mut done = 0;
-        while waiting > 0 {
-            waiting -= 1;
-            let cell = alone[waiting];
+        let (mut next, mut done) = (0, 0);
+        while next < waiting {
+            let cell = alone[next];
+            next += 1;
             // The hash may have been taken off by way of another of its cells meanwhile.
             if counts[cell as usize] != 1 {
                 continue;
@@ -189,11 +173,6 @@ impl Layout {
         let third = (first + 2 * self.segment) ^ (hash as u32 & mask);
         [first, second, third]
     }
-}
-
-/// Buckets are about as many as segments.
-fn bucket_bits(layout: Layout) -> u32 {
-    (layout.before_last_two / layout.segment).next_power_of_two().trailing_zeros().max(1)
 }
 
 #[inline]
