@@ -57,6 +57,9 @@ fn compact(core: &Core) {
         let Some(job) = compaction::claim(core, eagerness) else { break };
         // A failure is counted and logged where it happens, and backs off.
         let _ = compaction::run(core, &job);
+        drop(job);
+        // Who waits for the end of this tablet's compactions waits for its job to be given up.
+        core.health.progress.notify();
     }
 }
 

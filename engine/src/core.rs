@@ -43,6 +43,15 @@ pub(crate) struct Signals {
     pub(crate) housekeeping: Signal,
 }
 
+impl Signals {
+    /// Wakes all workers for good, once they are told to stop.
+    pub(crate) fn end(&self) {
+        for signal in [&self.flush, &self.compaction, &self.housekeeping] {
+            signal.set_for_good();
+        }
+    }
+}
+
 /// Whose turn it is to do inline work.
 #[derive(Debug, Default)]
 pub(crate) struct InlineTurn {

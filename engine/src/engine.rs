@@ -368,9 +368,7 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     for table in core.catalog.all() {
         table.tablet.compacting.set_cancelled(true);
     }
-    core.signals.flush.set();
-    core.signals.compaction.set();
-    core.signals.housekeeping.set();
+    core.signals.end();
     core.workers.join();
     let callers = core.callers.write();
     // A worker that failed on its way out leaves nothing that could be gone on with.

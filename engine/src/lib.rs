@@ -58,6 +58,8 @@ mod flush;
 mod health;
 mod manifest;
 mod memtable;
+#[cfg(all(test, nyala_shuttle))]
+mod models;
 mod options;
 mod read;
 mod record;

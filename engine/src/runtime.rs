@@ -56,26 +56,40 @@ pub(crate) fn give_way(duration: Duration) {
 /// Wakes one kind of worker.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    is_set: Mutex<bool>,
+    state: Mutex<SignalState>,
     changed: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct SignalState {
+    is_set: bool,
+    is_over: bool,
+}
+
 impl Signal {
+    /// Wakes whoever waits, or the first who will.
     pub(crate) fn set(&self) {
-        let mut is_set = self.is_set.lock();
-        if !*is_set {
-            *is_set = true;
+        let mut state = self.state.lock();
+        if !state.is_set {
+            state.is_set = true;
             self.changed.notify_all();
         }
     }
 
+    /// Nobody waits from now on. Several workers may wait for one signal: one that was just about to must not find it
+    /// taken by another.
+    pub(crate) fn set_for_good(&self) {
+        self.state.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
     /// Waits for a [`Signal::set`] since the last wait, but not longer than `period`.
     pub(crate) fn wait(&self, period: Duration) {
-        let mut is_set = self.is_set.lock();
-        if !*is_set {
-            self.changed.wait_for(&mut is_set, period);
+        let mut state = self.state.lock();
+        if !state.is_set && !state.is_over {
+            self.changed.wait_for(&mut state, period);
         }
-        *is_set = false;
+        state.is_set = false;
     }
 }
 

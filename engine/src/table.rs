@@ -264,10 +264,17 @@ impl Table {
     /// before a long time of reading only.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`, `Closed`, `Corruption`.
+    /// `NoSpace`, `Io`, `Closed`, `NoSuchTable`, `Corruption`.
     pub fn compact(&self) -> Result<(), Error> {
         self.flush()?;
-        crate::compaction::compact_whole(&self.handle.core, &self.core.tablet)
+        let compacted = crate::compaction::compact_whole(&self.handle.core, &self.core.tablet);
+        // Another caller may wait for the end of this one.
+        self.handle.core.health.progress.notify();
+        if compacted.is_err() {
+            // It may have been given up for the drop of its table, and not for a close.
+            self.core.tablet.check_not_dropped()?;
+        }
+        compacted
     }
 
     /// How large the table is and how it lies on disk.

@@ -24,7 +24,8 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The test files of the libraries, and what helps them.
 fn is_for_tests(path: &std::path::Path) -> bool {
-    let words = ["tests", "tests.rs", "testing.rs", "model.rs", "golden.rs", "properties.rs"];
+    let words =
+        ["tests", "tests.rs", "testing.rs", "model.rs", "models", "models.rs", "golden.rs", "properties.rs"];
     // `sstable` and `pkindex` have a `properties.rs` that is no test.
     let is_library_code =
         path.ends_with("sstable/src/properties.rs") || path.ends_with("pkindex/src/properties.rs");
