@@ -161,6 +161,12 @@ impl Error {
         Error::caused(kind, source).context(context)
     }
 
+    /// A failed sync. Nobody knows what it left, so more space does not mend it, even if it was space that was short.
+    #[cold]
+    pub(crate) fn sync(context: impl fmt::Display, source: io::Error) -> Error {
+        Error::caused(ErrorKind::Io, source).context(context)
+    }
+
     /// The same error, with what was being done before its text.
     #[cold]
     #[must_use]

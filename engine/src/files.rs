@@ -121,7 +121,7 @@ impl Files {
     }
 
     pub(crate) fn sync_dir(&self) -> Result<(), Error> {
-        self.fs.sync_dir(&self.dir).map_err(|e| Error::io("syncing the directory", e))
+        self.fs.sync_dir(&self.dir).map_err(|e| Error::sync("syncing the directory", e))
     }
 
     pub(crate) fn retire_index(&self, file: Arc<IndexFile>) {

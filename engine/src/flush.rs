@@ -235,12 +235,29 @@ pub(crate) fn run(core: &Core, job: &FlushJob) {
 
 fn write_and_install(core: &Core, job: &FlushJob) -> Result<(), Error> {
     let retention = core.registry.retention();
-    let flushed = write_all(core, job, &retention).or_else(|first| {
+    let (flushed, opened) = write_and_open(core, job, &retention).or_else(|first| {
         // Once more, under new numbers: a file that failed to sync is not trusted again, another may do.
         tracing::warn!(error = %first, "a flush is tried once more");
-        write_all(core, job, &retention)
+        write_and_open(core, job, &retention)
     })?;
-    install(core, job, &retention, &flushed)
+    install(core, job, &retention, &flushed, &opened)
+}
+
+/// Writes the files of a job and opens them. If anything fails, none is left.
+fn write_and_open(
+    core: &Core,
+    job: &FlushJob,
+    retention: &Retention,
+) -> Result<(Vec<Flushed>, Vec<Opened>), Error> {
+    let flushed = write_all(core, job, retention)?;
+    let opened = flushed.iter().map(|done| open(core, done)).collect::<Result<Vec<Opened>, Error>>();
+    match opened {
+        Ok(opened) => Ok((flushed, opened)),
+        Err(error) => {
+            discard(&core.files, &flushed);
+            Err(error)
+        }
+    }
 }
 
 fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
@@ -271,25 +288,27 @@ struct Opened {
     rowsets: Vec<Arc<Rowset>>,
 }
 
-fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushed]) -> Result<(), Error> {
-    let prepared = || {
+fn install(
+    core: &Core,
+    job: &FlushJob,
+    retention: &Retention,
+    flushed: &[Flushed],
+    opened: &[Opened],
+) -> Result<(), Error> {
+    let sync = || {
         core.files.sync_dir()?;
         let log_end = job.memtables.iter().map(|(_, slot)| slot.log_end).max().expect("a job has memtables");
-        core.log.sync(log_end)?;
-        flushed.iter().map(|done| open(core, done)).collect::<Result<Vec<Opened>, Error>>()
+        Ok::<(), Error>(core.log.sync(log_end)?)
     };
-    let opened = match prepared() {
-        Ok(opened) => opened,
-        Err(error) => {
-            // A failed sync of the directory or the log leaves open what is on disk: it poisons, whatever its kind.
-            discard(&core.files, flushed);
-            core.health.poison(&error);
-            return Err(error);
-        }
-    };
+    if let Err(error) = sync() {
+        // A failed sync of the directory or the log leaves open what is on disk.
+        discard(&core.files, flushed);
+        core.health.poison(&error);
+        return Err(error);
+    }
     let log_start = log_start_after(core, job);
     sync_log_start(core, log_start)?;
-    for (((tablet, _), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+    for (((tablet, _), done), opened) in job.memtables.iter().zip(flushed).zip(opened) {
         if let Some(run) = &opened.run {
             tablet.compacting.note_run(done.run_id, retention, run.versions());
         }
@@ -318,7 +337,7 @@ fn install(core: &Core, job: &FlushJob, retention: &Retention, flushed: &[Flushe
         |state| {
             core.commit.raise_ceiling(state.version_ceiling);
             let mut are_named = Vec::with_capacity(flushed.len());
-            for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(&opened) {
+            for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(opened) {
                 let is_named = state.tablets.contains_key(&tablet.id);
                 if is_named {
                     publish(tablet, &slot.memtable, done, opened);

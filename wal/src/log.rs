@@ -103,7 +103,7 @@ impl Log {
     /// returns. `next_id` numbers the segments that no call of [`Log::prepare`] made ahead.
     ///
     /// # Errors
-    /// [`Error::Io`]; the file may then be there, and holds no record.
+    /// [`Error::Io`], or [`Error::Failed`] if a sync failed; the file may then be there, and holds no record.
     pub fn create(options: Options, first: FileId, next_id: NextId) -> Result<Log> {
         let dir: Arc<Path> = options.dir.as_path().into();
         let mut segment = create_segment(&options, first)?;
@@ -120,8 +120,10 @@ impl Log {
             .file
             .write_all_at(&header, 0)
             .map_err(|error| Error::from_io("write", &segment.path, 0, error))?;
-        segment.file.sync().map_err(|error| Error::from_io("sync", &segment.path, 0, error))?;
-        options.fs.sync_dir(&dir).map_err(|error| Error::from_io("sync the folder", &dir, 0, error))?;
+        // A failed sync is no matter of space, whatever the disk says: of the folder it leaves open what else is in it.
+        segment.file.sync().map_err(|error| Error::from_io("sync", &segment.path, 0, error).for_good())?;
+        let synced = options.fs.sync_dir(&dir);
+        synced.map_err(|error| Error::from_io("sync the folder", &dir, 0, error).for_good())?;
         segment.end = RECORDS_START;
         segment.named = true;
         let tail = Tail::new(segment);

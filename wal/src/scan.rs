@@ -27,7 +27,7 @@ use codec::FileId;
 
 pub use self::replay::{Replay, ReplayRecord};
 use crate::read::{Beyond, Broken, SegmentReader, Step};
-use crate::segment::{FEATURES_KNOWN, FORMAT_VERSION, HeaderFault, RECORDS_START};
+use crate::segment::{FEATURES_KNOWN, FORMAT_VERSION, HEADER_BYTES, HeaderFault, RECORDS_START};
 use crate::{Damage, Error, Options, Position, Result, path};
 
 /// What is cut off from a log, because a power cut or a kill interrupted the writing of it.
@@ -126,6 +126,11 @@ impl Link {
         let header = match reader.header()? {
             Ok(header) => LinkHeader::Linked { predecessor: header.predecessor },
             Err(HeaderFault::Unused) => LinkHeader::Unused,
+            // A write that failed may stop within the header. Then nothing follows: it goes out first, or with the first
+            // records in one write.
+            Err(HeaderFault::Damaged(_)) if reader.beyond(0)?.written_end < HEADER_BYTES as u64 => {
+                LinkHeader::Unused
+            }
             Err(HeaderFault::Damaged(damage)) => LinkHeader::Damaged(damage),
             Err(HeaderFault::Unsupported { version, features }) => {
                 return Err(Error::UnsupportedFormat {
@@ -333,8 +338,7 @@ impl Judge<'_> {
         self.corruption(segment, 0, damage)
     }
 
-    /// A header that was damaged may hide any segment after the last one that is linked. A header is written whole or
-    /// not at all, so that this is no torn tail.
+    /// A header that was damaged may hide any segment after the last one that is linked.
     fn check_later_headers(&self) -> Result<()> {
         let last = self.chain.last().expect("begins with the start").id;
         for link in self.links.iter().filter(|link| link.id > last) {

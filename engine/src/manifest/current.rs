@@ -85,11 +85,13 @@ pub(crate) fn write(files: &Files, manifest: FileId) -> Result<(), Error> {
     let write = || {
         let file = files.fs.create(&temporary)?;
         file.write_all_at(line(manifest).as_bytes(), 0)?;
-        file.sync()?;
-        files.fs.rename(&temporary, &files.dir.join(CURRENT))?;
-        files.fs.sync_dir(&files.dir)
+        Ok(file)
     };
-    write().map_err(|error| Error::io("writing CURRENT", error))
+    let file = write().map_err(|error| Error::io("writing CURRENT", error))?;
+    file.sync().map_err(|error| Error::sync("syncing CURRENT", error))?;
+    let renamed = files.fs.rename(&temporary, &files.dir.join(CURRENT));
+    renamed.map_err(|error| Error::io("renaming CURRENT", error))?;
+    files.sync_dir()
 }
 
 #[cfg(test)]
