@@ -332,6 +332,24 @@ fn every_flipped_bit_of_a_later_header_is_corruption() {
 }
 
 #[test]
+fn a_header_that_a_failed_write_cut_short_begins_no_segment() {
+    let fs = disk(1);
+    let (log, ends) = log_of(&fs, &[40], Known::Nothing);
+    let next = FileId(8);
+    let header = Header { id: next, predecessor: Some(ends[1]) }.encode(Flavor::Wal);
+    fs.create(&file(next)).unwrap().preallocate(SEGMENT_BYTES).unwrap();
+    for length in 1..HEADER_BYTES {
+        let fs = damaged(&fs, next, |bytes| bytes[..length].copy_from_slice(&header[..length]));
+        let scan = scan_all(&fs).unwrap_or_else(|error| panic!("{length} bytes: {error}"));
+        assert_eq!((scan.end, scan.torn, scan.segments), (ends[1], None, vec![FIRST]), "{length} bytes");
+        // With something behind it, it was whole once.
+        damage(&fs, next, |bytes| bytes[100] = 1);
+        assert!(scan_all(&fs).unwrap_err().is_corruption(), "{length} bytes");
+    }
+    drop(log);
+}
+
+#[test]
 fn exchanged_segments_are_noticed() {
     let fs = disk(1);
     let log = new_log(&fs);
