@@ -5,6 +5,7 @@ use nyala::Durability;
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::PowerCut;
 
+use crate::kinds::Kind;
 use crate::model::{History, Op, Row, Verb};
 use crate::random::Random;
 use crate::workload::{Step, Width, Workload};
@@ -25,8 +26,7 @@ fn write_on(history: &History, random: &mut Random) -> Vec<Step> {
         let row = Row { number, text: Some("y".repeat(40)) };
         Op { table: table.to_owned(), id, verb: Verb::Upsert(row) }
     };
-    let names: Vec<&String> =
-        history.now().tables.keys().filter(|name| !name.starts_with("wide")).collect();
+    let names: Vec<&String> = history.now().tables.keys().filter(|name| !name.starts_with("wide")).collect();
     let mut steps = vec![Step::Create("after".into(), Width::Plain)];
     let mut ops = vec![op("after", 1)];
     for name in &names {
@@ -62,13 +62,14 @@ fn live_on(workload: &Workload, disk: SimFs, history: History, power_was_lost: b
 }
 
 /// Looks at all that a run may leave.
-pub(crate) fn examine(workload: &Workload, world: World<'_>, drops_pages: bool, seed: u64) {
+pub(crate) fn examine(workload: &Workload, world: World<'_>, kind: Kind, seed: u64) {
+    let drops_pages = kind.drops_pages();
     world.disk.clear_faults();
     let history = world.history.clone();
     let killed = world.disk.fork();
-    let mut cuts = vec![PowerCut::lose_all(), PowerCut::random(seed)];
-    if seed % 3 == 0 {
-        cuts.push(PowerCut::random(seed ^ 1));
+    let mut cuts = vec![PowerCut::lose_all(), kind.power_cut(seed)];
+    if seed.is_multiple_of(3) {
+        cuts.push(kind.power_cut(seed ^ 1));
     }
     let cuts: Vec<(PowerCut, SimFs)> =
         cuts.into_iter().map(|policy| (policy, world.disk.power_cut(&policy))).collect();

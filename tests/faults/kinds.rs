@@ -1,7 +1,7 @@
 //! The kinds of failures that are tried at each call.
 
 use nyala::ErrorKind;
-use nyala::vfs::sim::{FailedSync, Fault, OpKind, OpSet, Times};
+use nyala::vfs::sim::{FailedSync, Fault, LastWrite, OpKind, OpSet, Pages, PowerCut, Times};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,12 +20,22 @@ pub(crate) enum Kind {
     SyncKept,
     /// A sync fails; the pages are what they were at the last one.
     SyncDropped,
+    /// A sync fails; of each page it is open which of the two holds, or whether it is durable after all.
+    SyncMixed,
     /// A sync fails because there is no space for what was written long before.
     SyncFull,
+    /// A read or write moves some of its bytes.
+    ShortOnce,
+    /// All of them do.
+    ShortForever,
+    /// Every second read or write is interrupted by a signal.
+    InterruptedForever,
+    /// A read or write moves nothing and says that all is well.
+    NothingOnce,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 8] = [
+    pub(crate) const ALL: [Kind; 13] = [
         Kind::EioOnce,
         Kind::EioForever,
         Kind::EioForeverOnChanges,
@@ -33,7 +43,12 @@ impl Kind {
         Kind::FullForever,
         Kind::SyncKept,
         Kind::SyncDropped,
+        Kind::SyncMixed,
         Kind::SyncFull,
+        Kind::ShortOnce,
+        Kind::ShortForever,
+        Kind::InterruptedForever,
+        Kind::NothingOnce,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -45,7 +60,12 @@ impl Kind {
             Kind::FullForever => "full-forever",
             Kind::SyncKept => "sync-kept",
             Kind::SyncDropped => "sync-dropped",
+            Kind::SyncMixed => "sync-mixed",
             Kind::SyncFull => "sync-full",
+            Kind::ShortOnce => "short-once",
+            Kind::ShortForever => "short-forever",
+            Kind::InterruptedForever => "interrupted-forever",
+            Kind::NothingOnce => "nothing-once",
         }
     }
 
@@ -63,7 +83,12 @@ impl Kind {
             Kind::FullForever => Fault::enospc().on(OpSet::SPACE.and(OpKind::Rename)).forever(),
             Kind::SyncKept => Fault::eio().on(OpSet::SYNCS),
             Kind::SyncDropped => Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesDropped),
+            Kind::SyncMixed => Fault::eio().on(OpSet::SYNCS).sync(FailedSync::PagesMixed),
             Kind::SyncFull => Fault::enospc().on(OpSet::SYNCS),
+            Kind::ShortOnce => Fault::short(),
+            Kind::ShortForever => Fault::short().forever(),
+            Kind::InterruptedForever => Fault::interrupted().forever(),
+            Kind::NothingOnce => Fault::nothing(),
         }
     }
 
@@ -76,6 +101,24 @@ impl Kind {
         self.fault().times == Times::Forever
     }
 
+    /// Whether the others of its sort differ from it in what comes after.
+    pub(crate) fn is_first_of_its_sort(self) -> bool {
+        matches!(self, Kind::EioOnce | Kind::FullOnce | Kind::SyncKept)
+    }
+
+    /// A loss of power after it.
+    pub(crate) fn power_cut(self, seed: u64) -> PowerCut {
+        let cut = PowerCut::random(seed);
+        if !self.is_harmless() {
+            return cut;
+        }
+        // A record whose writing took two calls and of which a later sector is there without an earlier one cannot be
+        // told from damage: an open says so, and nothing is lost that was synced. No local file system ends a write
+        // within a page.
+        let pages = if cut.pages == Pages::Random { Pages::Prefix } else { cut.pages };
+        PowerCut { pages, last_write: LastWrite::AsPages, ..cut }
+    }
+
     /// Whether it is a lack of space that more space mends.
     pub(crate) fn is_full(self) -> bool {
         matches!(self, Kind::FullOnce | Kind::FullForever)
@@ -83,7 +126,12 @@ impl Kind {
 
     /// Whether it takes away what was written and not synced, as a loss of power does.
     pub(crate) fn drops_pages(self) -> bool {
-        self == Kind::SyncDropped
+        matches!(self, Kind::SyncDropped | Kind::SyncMixed)
+    }
+
+    /// Whether it must not be noticed at all: whoever reads or writes goes on with the rest.
+    pub(crate) fn is_harmless(self) -> bool {
+        matches!(self, Kind::ShortOnce | Kind::ShortForever | Kind::InterruptedForever)
     }
 
     /// Whether reads fail as well, and go on failing.
@@ -91,8 +139,15 @@ impl Kind {
         self == Kind::EioForever
     }
 
-    /// What a call says that failed because of it.
-    pub(crate) fn error(self) -> ErrorKind {
-        if self.is_full() { ErrorKind::NoSpace } else { ErrorKind::Io }
+    /// Whether a call that failed because of it may say this.
+    pub(crate) fn may_give(self, error: ErrorKind) -> bool {
+        match self {
+            Kind::FullOnce | Kind::FullForever => error == ErrorKind::NoSpace,
+            // A file whose sync failed for lack of space is given up, and the space is what the caller hears of.
+            Kind::SyncFull => matches!(error, ErrorKind::Io | ErrorKind::NoSpace),
+            // A file that ends before its end is damaged.
+            Kind::NothingOnce => matches!(error, ErrorKind::Io | ErrorKind::Corruption),
+            _ => error == ErrorKind::Io && !self.is_harmless(),
+        }
     }
 }

@@ -106,7 +106,8 @@ impl State {
     /// In a few words, how two states differ. For failures.
     pub(crate) fn difference(&self, found: &State) -> String {
         let mut words = Vec::new();
-        let names = self.tables.keys().chain(found.tables.keys().filter(|name| !self.tables.contains_key(*name)));
+        let names =
+            self.tables.keys().chain(found.tables.keys().filter(|name| !self.tables.contains_key(*name)));
         for name in names {
             match (self.tables.get(name), found.tables.get(name)) {
                 (Some(ours), Some(theirs)) => {
@@ -224,7 +225,10 @@ impl History {
                 state.apply(event);
             }
         } else if !self.is_legal_now(found) {
-            return Err(format!("what was acknowledged is not what was found:\n{}", self.now.difference(found)));
+            return Err(format!(
+                "what was acknowledged is not what was found:\n{}",
+                self.now.difference(found)
+            ));
         }
         // An open has written anew and synced whatever it found.
         *self = History { durable: found.clone(), since: Vec::new(), now: found.clone(), undecided: None };

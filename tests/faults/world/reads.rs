@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nyala::{Engine, Error, Rows as Scanned, Snapshot, Table};
 
 use super::{Flow, World};
+use crate::kinds::Kind;
 use crate::model::{Row, Rows, State};
 
 /// A scan that outlives other steps.
@@ -88,7 +89,12 @@ impl World<'_> {
         }
         let is_there = expected.is_some();
         assert_eq!(expected, row, "get of id {id} of table {}", table.name());
-        assert_eq!((is_there, is_there, is_there), (exists, first, third), "id {id} of table {}", table.name());
+        assert_eq!(
+            (is_there, is_there, is_there),
+            (exists, first, third),
+            "id {id} of table {}",
+            table.name()
+        );
         assert_eq!(self.history.now().tables[table.name()].len() as u64, count, "count of {}", table.name());
         Ok(())
     }
@@ -143,7 +149,10 @@ impl World<'_> {
                         self.explained("go on with a scan", &error);
                         scan.is_broken = true;
                         self.seen.failed_reads += 1;
-                        assert!(scan.rows.next().is_some_and(|row| row.is_err()), "a failed scan goes on failing");
+                        assert!(
+                            scan.rows.next().is_some_and(|row| row.is_err()),
+                            "a failed scan goes on failing"
+                        );
                         break;
                     }
                     None => {
@@ -160,9 +169,17 @@ impl World<'_> {
 
     /// The engine's own check. A call that fails is no damage.
     pub(super) fn check(&mut self) -> Flow {
-        if let Some(report) = self.read("check", |world| world.engine().check()) {
-            assert!(report.is_clean(), "check: {:#?}", report.problems);
+        let mut problems = Vec::new();
+        for _ in 0..2 {
+            let Some(report) = self.read("check", |world| world.engine().check()) else { return Ok(()) };
+            problems = report.problems;
+            // A read that gave nothing looks like a file that is too short.
+            let is_explained = self.is_struck() && self.kind() == Kind::NothingOnce;
+            if !is_explained {
+                break;
+            }
         }
+        assert!(problems.is_empty(), "check: {problems:#?}");
         Ok(())
     }
 

@@ -179,7 +179,14 @@ fn a_failure_at_any_call_of_the_creation_is_reported() {
         let fs = disk(1);
         fs.fail_at(fs.operations() + n, Fault::eio());
         let error = create(options(&fs), &numbers()).unwrap_err();
-        assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("/log"), "{error}");
+        assert!(matches!(error, Error::Io { .. } | Error::Failed { .. }), "{error}");
+        assert!(error.to_string().contains("/log"), "{error}");
+    }
+    // A sync that failed is no lack of space, whatever the disk says: nobody knows what it left.
+    for kind in [OpKind::Sync, OpKind::SyncDir] {
+        let fs = disk(1);
+        fs.fail_at(fs.operations(), Fault::enospc().on(OpSet::of(kind)));
+        assert!(!create(options(&fs), &numbers()).unwrap_err().is_no_space());
     }
     let fs = disk(1);
     new_log(&fs);
