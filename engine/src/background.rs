@@ -33,7 +33,7 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         core.signals.flush.wait(IDLE_PERIOD);
         run_flushes(core);
     })?;
-    // One thread flushes; the others compact, each other runs or a part of a large compaction.
+    // While writers are slowed, compaction may have the whole machine: what it does not use is lost to all.
     for _ in 0..core.compaction_threads() {
         spawn(core, "compact", compact)?;
     }

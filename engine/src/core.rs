@@ -132,7 +132,7 @@ impl Core {
 
     /// How many threads compact at most: all but the one that flushes.
     pub(crate) fn compaction_threads(&self) -> usize {
-        self.options.background_threads.max(2) - 1
+        self.options.background_threads
     }
 
     pub(crate) fn is_inline(&self) -> bool {

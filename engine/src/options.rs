@@ -105,7 +105,7 @@ pub struct Options {
     /// How rows are compressed. Default: [`Compression::Lz4`].
     pub compression: Compression,
 
-    /// Threads for flushes and compactions: one flushes, the others (at least one) compact: other runs, or parts of a large compaction.
+    /// Threads that compact, each other runs or a part of a large compaction. One more flushes, and goes first.
     /// Default: the machine's processors, at least 2 and at most 8. From 1 to 256.
     pub background_threads: usize,
 

@@ -34,7 +34,7 @@ const RATE_MIN: u64 = 1 << 20;
 /// where the slowing is strongest.
 pub(crate) const RUNS_SOFT: usize = 4;
 pub(crate) const RUNS_HARD: usize = 40;
-/// The same for rowsets over one key, counted from somewhat below the bound of their depth.
+/// The same for rowsets over one key, counted from well below the bound of their depth.
 pub(crate) const DEPTH_SOFT: usize = 0;
 pub(crate) const DEPTH_HARD: usize = 18;
 /// How often the rate is halved where debt slows most.
@@ -191,6 +191,12 @@ impl Stall {
             return None;
         }
         Some((2.0 - 1.75 * memory).min(2.0 * (-DEBT_HALVINGS * debt).exp2()))
+    }
+
+    /// How many rows of so many bytes may come in a second, as far as anything presses.
+    #[cfg(test)]
+    pub(crate) fn allowed_rows(&self, bytes: f64) -> Option<f64> {
+        self.pace().map(|pace| self.rate.load(Ordering::Relaxed) as f64 * pace / bytes)
     }
 
     /// Waits as long as a batch of so many bytes has to. `signal` wakes the workers before a stop.

@@ -42,7 +42,10 @@ pub(crate) struct Policy {
     pub(crate) index: index::Policy,
     /// How large a rowset gets.
     pub(crate) rowset_bytes: u64,
-    /// While others need the disk. The bound of the depth is 12; the reason for a compaction comes a little before it.
+    /// How much of the rowsets' bytes one compaction moves at most, in percent.
+    pub(crate) moved_percent_max: u64,
+    /// While others need the disk. The bound of the depth is 12: a reason for a compaction comes well before it, since
+    /// more rowsets come while one runs. `simulation` says what these numbers give together.
     pub(crate) busy: Limits,
     /// When nobody does.
     pub(crate) idle: Limits,
@@ -52,15 +55,17 @@ impl Policy {
     /// The defaults, for rowsets of this size.
     pub(crate) fn new(rowset_bytes: u64) -> Policy {
         Policy {
-            index: index::Policy::default(),
+            // What the newer runs overwrite is garbage in the oldest: it is looked for before it is much.
+            index: index::Policy { upper_percent_max: 18, ..index::Policy::default() },
             rowset_bytes,
+            moved_percent_max: 50,
             busy: Limits {
-                depth_max: 8,
-                depth_merge: 6,
-                depth_goal: 4,
+                depth_max: 7,
+                depth_merge: 5,
+                depth_goal: 3,
                 garbage_percent_max: 30,
-                garbage_percent_to_come: 25,
-                garbage_percent_goal: 18,
+                garbage_percent_to_come: 20,
+                garbage_percent_goal: 12,
             },
             idle: Limits {
                 depth_max: 4,
@@ -79,7 +84,7 @@ impl Policy {
 
     /// How many bytes of rows one compaction moves at most, if it moves more than one rowset.
     fn moved_bytes_max(&self, shape: &Shape) -> u64 {
-        self.rowset_bytes.max(shape.row_bytes() / 4)
+        self.rowset_bytes.max(shape.row_bytes() / 100 * self.moved_percent_max)
     }
 }
 
@@ -87,8 +92,9 @@ impl Policy {
 const GARBAGE_PERCENT_MIN: u64 = 10;
 /// A run is merged alone if more of its entries than this, in percent, can go since a snapshot was dropped.
 const FREED_PERCENT_MIN: u64 = 15;
-/// Writers are slowed when more rowsets than this lie over a key: somewhat below the 12 that are the bound.
-const DEPTH_SLOWED: usize = 8;
+/// Writers are slowed when more rowsets than this lie over a key: so far below the 12 that are the bound that the pace
+/// falls gently, and meets what compaction manages before the bound. At first it is faster than anybody writes.
+const DEPTH_SLOWED: usize = 3;
 
 /// A compaction that was picked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -435,5 +441,7 @@ pub(crate) fn union<T: Ord + Clone>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
     joined
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;
