@@ -130,7 +130,7 @@ impl Core {
         })
     }
 
-    /// How many threads compact at most: all but the one that flushes.
+    /// How many threads compact at most. One more flushes.
     pub(crate) fn compaction_threads(&self) -> usize {
         self.options.background_threads
     }

@@ -56,16 +56,16 @@ impl Policy {
     pub(crate) fn new(rowset_bytes: u64) -> Policy {
         Policy {
             // What the newer runs overwrite is garbage in the oldest: it is looked for before it is much.
-            index: index::Policy { upper_percent_max: 18, ..index::Policy::default() },
+            index: index::Policy { upper_percent_max: 20, ..index::Policy::default() },
             rowset_bytes,
             moved_percent_max: 50,
             busy: Limits {
-                depth_max: 7,
-                depth_merge: 5,
-                depth_goal: 3,
+                depth_max: 8,
+                depth_merge: 6,
+                depth_goal: 4,
                 garbage_percent_max: 30,
-                garbage_percent_to_come: 20,
-                garbage_percent_goal: 12,
+                garbage_percent_to_come: 22,
+                garbage_percent_goal: 15,
             },
             idle: Limits {
                 depth_max: 4,
@@ -93,8 +93,8 @@ const GARBAGE_PERCENT_MIN: u64 = 10;
 /// A run is merged alone if more of its entries than this, in percent, can go since a snapshot was dropped.
 const FREED_PERCENT_MIN: u64 = 15;
 /// Writers are slowed when more rowsets than this lie over a key: so far below the 12 that are the bound that the pace
-/// falls gently, and meets what compaction manages before the bound. At first it is faster than anybody writes.
-const DEPTH_SLOWED: usize = 3;
+/// meets what compaction manages before the bound. At first it is faster than most write.
+const DEPTH_SLOWED: usize = 6;
 
 /// A compaction that was picked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 /// Processor time, in seconds, of writing a row, flushing it, merging an entry, moving a row.
 const WRITE: f64 = 0.75e-6;
 const FLUSH: f64 = 0.55e-6;
-const MERGE: f64 = 0.13e-6;
+const MERGE: f64 = 0.09e-6;
 const MOVE: f64 = 0.45e-6;
 
 const PROCESSORS: f64 = 2.0;
@@ -365,6 +365,6 @@ fn uniform_upserts_keep_their_pace_within_all_bounds() {
 #[test]
 fn where_one_thread_compacts_writers_get_slower_and_nothing_else_grows() {
     let outcome = uniform_upserts(1.0);
-    assert!(outcome.ratio > 0.6 && outcome.disk < 2.1, "{outcome:?}");
+    assert!(outcome.ratio > 0.55 && outcome.disk < 2.1, "{outcome:?}");
     assert!(outcome.depth <= 13 && outcome.runs <= 12, "{outcome:?}");
 }
