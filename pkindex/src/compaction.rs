@@ -266,7 +266,7 @@ impl Compaction {
             read.deletions_in += counts.deletions_in;
             read.entries_dropped += counts.entries_dropped;
             read.entries_moved += counts.entries_moved;
-            rowsets_in.add_all(counts.rowsets_in.as_slice());
+            rowsets_in.add_all(&counts.rowsets_in.clone().into_list());
         }
         let merged = &plan.merged;
         let sum = |count: fn(&IndexFile) -> u64| merged.iter().map(|file| count(file)).sum::<u64>();
@@ -277,7 +277,7 @@ impl Compaction {
         for file in merged {
             expected.add_all(&file.properties.per_rowset);
         }
-        expect_rowsets(expected.as_slice(), rowsets_in.as_slice())?;
+        expect_rowsets(&expected.into_list(), &rowsets_in.into_list())?;
 
         let files = || outcomes.iter().flat_map(|outcome| &outcome.files);
         let entries_out = files().map(|file| file.properties.entries).sum::<u64>();

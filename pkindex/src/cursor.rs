@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use codec::{FileId, Version};
-use sstable::{Caching, Direction, KeyedIter};
+use sstable::{BlockEntries, Caching, Direction, KeyedIter};
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -163,6 +163,30 @@ impl RunCursor {
     #[inline]
     pub fn visible(&self, at: Version) -> Result<Option<Entry>> {
         wire::visible(self.value(), at).map_err(|reason| self.damaged(reason))
+    }
+
+    /// Puts its key and those that follow it in the block, within the bounds, into `entries`, and stands on the last of
+    /// the block. Gives their file; `None`, and no entries, if it stands on no key.
+    ///
+    /// # Panics
+    /// If it does not go forward.
+    ///
+    /// # Errors
+    /// [`Error::Sstable`], and from then on always.
+    pub(crate) fn take_block(&mut self, entries: &mut BlockEntries) -> Result<Option<FileId>> {
+        assert!(self.direction == Direction::Forward, "blocks are taken front to back");
+        entries.clear();
+        let Some(open) = &mut self.open else {
+            return self.failed.clone().map_or(Ok(None), Err);
+        };
+        if let Err(error) = open.iter.take_block(entries) {
+            self.close();
+            return Err(self.failed.insert(error.into()).clone());
+        }
+        if open.may_end {
+            entries.cut(|key| is_past(Direction::Forward, &self.end, key));
+        }
+        Ok(Some(open.file))
     }
 
     /// Its iterator, for the memory.

@@ -65,6 +65,7 @@ mod merger;
 mod properties;
 mod run;
 mod stats;
+mod stream;
 pub mod wire;
 mod writer;
 
@@ -86,6 +87,7 @@ pub use properties::Properties;
 pub use run::Run;
 pub use sstable::Direction;
 pub use stats::CompactionStats;
+pub use stream::RunStream;
 pub use writer::{Output, RunOptions, RunWriter, WrittenFile};
 
 #[cfg(test)]

@@ -33,6 +33,12 @@ pub(crate) struct LoserTree {
     contestants: usize,
     matches: Vec<Match>,
     winner: usize,
+    winner_head: u128,
+    /// The matches that ended in a tie, by their nodes' numbers, as far as bits reach. The first bit, of a node that
+    /// there is not, says that there are more matches than bits.
+    ties: u64,
+    /// The matches that each contestant can come to play, likewise.
+    paths: Vec<u64>,
 }
 
 impl LoserTree {
@@ -41,7 +47,14 @@ impl LoserTree {
     pub(crate) fn new(heads: &[u128], compare: impl Fn(usize, usize) -> Ordering) -> LoserTree {
         let contestants = heads.len();
         assert!(contestants > 0, "a tournament needs contestants");
-        let mut tree = LoserTree { contestants, matches: vec![Match::default(); contestants], winner: 0 };
+        let mut tree = LoserTree {
+            contestants,
+            matches: vec![Match::default(); contestants],
+            winner: 0,
+            winner_head: 0,
+            ties: u64::from(contestants > u64::BITS as usize),
+            paths: (0..contestants).map(|contestant| path(contestants, contestant)).collect(),
+        };
         // Who came out of each node, contestants included. Children have higher numbers than their parents.
         let mut out = vec![Player::default(); 2 * contestants];
         for (contestant, &head) in heads.iter().enumerate() {
@@ -51,8 +64,9 @@ impl LoserTree {
             let (winner, result) = play(out[2 * node], out[2 * node + 1], &compare);
             out[node] = winner;
             tree.matches[node] = result;
+            tree.ties |= bit(node) * u64::from(result.tie);
         }
-        tree.winner = out[1].contestant;
+        (tree.winner, tree.winner_head) = (out[1].contestant, out[1].head);
         tree
     }
 
@@ -61,19 +75,33 @@ impl LoserTree {
         self.winner
     }
 
+    #[inline]
+    pub(crate) fn winner_head(&self) -> u128 {
+        self.winner_head
+    }
+
     /// Plays the winner's matches again, after its head has changed to this one.
     #[inline]
     pub(crate) fn replay(&mut self, head: u128, compare: impl Fn(usize, usize) -> Ordering) {
         let mut champion = Player { head, contestant: self.winner };
         let mut node = (self.contestants + champion.contestant) / 2;
+        let mut ties = self.ties & (!self.paths[self.winner] | 1);
         while node > 0 {
             let place = &mut self.matches[node];
             let (winner, result) = play(champion, place.loser, &compare);
             champion = winner;
             *place = result;
+            ties |= bit(node) * u64::from(result.tie);
             node /= 2;
         }
-        self.winner = champion.contestant;
+        self.ties = ties;
+        (self.winner, self.winner_head) = (champion.contestant, champion.head);
+    }
+
+    /// Whether nobody is equal to the winner. May say no although it is so.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        self.ties & self.paths[self.winner] == 0
     }
 
     /// Appends the winner and all that are equal to it to `equals`, in ascending order.
@@ -81,6 +109,9 @@ impl LoserTree {
     pub(crate) fn equals(&self, equals: &mut Vec<usize>) {
         let before = equals.len();
         equals.push(self.winner);
+        if self.is_alone() {
+            return;
+        }
         self.tied_below(self.winner, 0, equals);
         if equals.len() - before > 2 {
             equals[before..].sort_unstable();
@@ -101,6 +132,18 @@ impl LoserTree {
             node /= 2;
         }
     }
+}
+
+/// The bit of a node; none if bits do not reach so far.
+#[inline]
+fn bit(node: usize) -> u64 {
+    u64::from(node < u64::BITS as usize) << (node % u64::BITS as usize)
+}
+
+/// The bits of the nodes that a contestant can come to, and the first one.
+fn path(contestants: usize, contestant: usize) -> u64 {
+    let nodes = std::iter::successors(Some((contestants + contestant) / 2), |node| Some(node / 2));
+    nodes.take_while(|&node| node > 0).fold(1, |path, node| path | bit(node))
 }
 
 #[inline]
@@ -129,7 +172,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_winner_is_the_smallest_and_its_equals_are_found(
-            mut lists in proptest::collection::vec(proptest::collection::vec(0u8..12, 0..12), 1..20),
+            mut lists in prop_oneof![
+                proptest::collection::vec(proptest::collection::vec(0u8..12, 0..12), 1..20),
+                proptest::collection::vec(proptest::collection::vec(0u8..40, 0..3), 60..70),
+            ],
         ) {
             for list in &mut lists {
                 list.sort_unstable_by(|a, b| b.cmp(a));

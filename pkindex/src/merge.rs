@@ -112,8 +112,9 @@ impl<S: Source> Merge<S> {
     #[inline]
     fn find_group(&mut self) {
         self.group.clear();
+        // A key may have the greatest head there is, but only then there may be none.
         if let Some(tree) = &self.tree
-            && self.sources[tree.winner()].key().is_some()
+            && (tree.winner_head() != u128::MAX || self.sources[tree.winner()].key().is_some())
         {
             tree.equals(&mut self.group);
         }

@@ -2,7 +2,8 @@
 //!
 //! A list from one source with one version, which is not a deletion at the base and does not point into a rowset that
 //! is being moved, passes as the bytes it is: nothing of it could go. Every other list is decoded into a list that is
-//! kept for the next key, so that no key costs an allocation.
+//! kept for the next key, so that no key costs an allocation; if all that is left of it is the only version of the
+//! newest source, its bytes pass too.
 //!
 //! Never reads or writes a file: it is given bytes, and says what to write.
 //!
@@ -44,7 +45,7 @@ pub trait Relocate {
 /// What to write for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged<'a> {
-    /// The bytes of its only source as they are; they say this.
+    /// The bytes of its newest source as they are; they say this.
     Pass(Entry),
     /// This list. It is not empty.
     List(&'a [Entry]),
@@ -99,6 +100,23 @@ impl<'a> KeyValueMerger<'a> {
         KeyValueMerger { retention, base, moving, list: Vec::new(), counts: MergeCounts::default() }
     }
 
+    /// The entry of a key's only list, if there is nothing to it: the list passes as the bytes it is. If not, nothing was
+    /// done, and [`KeyValueMerger::merge`] does it.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, list: &[u8]) -> Option<Entry> {
+        let entry = wire::only_entry(list)?;
+        let rowset = entry.location()?.rowset;
+        if self.is_moving(rowset) {
+            return None;
+        }
+        self.counts.keys += 1;
+        self.counts.lists_in += 1;
+        self.counts.entries_in += 1;
+        self.counts.keys_passed += 1;
+        self.counts.rowsets_in.add(rowset, 1);
+        Some(entry)
+    }
+
     /// Merges the lists of `key`: each with the file that it comes from, the newest first, at least one.
     ///
     /// # Errors
@@ -114,18 +132,19 @@ impl<'a> KeyValueMerger<'a> {
         self.counts.keys += 1;
         self.counts.lists_in += lists.len() as u64;
         recycle(&mut self.list, LIST_ENTRIES_KEPT);
-        if lists.len() == 1 {
-            let (file, list) = lists.next().expect("there is one list");
-            match wire::peek(list).map_err(|reason| Error::Entries { file, reason })? {
-                Peek::One(entry) => return self.merge_one(key, entry, relocate),
-                Peek::Several(_) => self.append(file, list)?,
-            }
-        } else {
-            for (file, list) in lists {
-                self.append(file, list)?;
-            }
+        let Some((file, list)) = lists.next() else {
+            return Ok(Merged::Nothing);
+        };
+        let newest = wire::peek(list).map_err(|reason| Error::Entries { file, reason })?;
+        match newest {
+            Peek::One(entry) if lists.len() == 0 => return self.merge_one(key, &entry, relocate),
+            Peek::One(entry) => self.list.push(entry),
+            Peek::Several(_) => self.append(file, list)?,
         }
-        self.merge_list(key, relocate)
+        for (file, list) in lists {
+            self.append(file, list)?;
+        }
+        self.merge_list(key, matches!(newest, Peek::One(_)), relocate)
     }
 
     /// What it has seen and done so far.
@@ -140,7 +159,7 @@ impl<'a> KeyValueMerger<'a> {
 
     /// The key's only version: needed by whoever reads now, unless it says only that there is nothing.
     #[inline]
-    fn merge_one(&mut self, key: &[u8], entry: Entry, relocate: &mut dyn Relocate) -> Result<Merged<'_>> {
+    fn merge_one(&mut self, key: &[u8], entry: &Entry, relocate: &mut dyn Relocate) -> Result<Merged<'_>> {
         self.counts.entries_in += 1;
         match entry.place {
             Place::Deleted => {
@@ -153,17 +172,23 @@ impl<'a> KeyValueMerger<'a> {
             Place::At(location) => {
                 self.counts.rowsets_in.add(location.rowset, 1);
                 if self.is_moving(location.rowset) {
-                    self.list.push(entry);
+                    self.list.push(*entry);
                     self.relocate_list(key, relocate)?;
                     return Ok(Merged::List(&self.list));
                 }
             }
         }
         self.counts.keys_passed += 1;
-        Ok(Merged::Pass(entry))
+        Ok(Merged::Pass(*entry))
     }
 
-    fn merge_list(&mut self, key: &[u8], relocate: &mut dyn Relocate) -> Result<Merged<'_>> {
+    /// `newest_is_one` says that the list of the newest source has one version.
+    fn merge_list(
+        &mut self,
+        key: &[u8],
+        newest_is_one: bool,
+        relocate: &mut dyn Relocate,
+    ) -> Result<Merged<'_>> {
         let entries_in = self.list.len();
         self.counts.entries_in += entries_in as u64;
         for entry in &self.list {
@@ -174,8 +199,17 @@ impl<'a> KeyValueMerger<'a> {
         }
         self.retention.retain(&mut self.list, self.base);
         self.counts.entries_dropped += (entries_in - self.list.len()) as u64;
-        self.relocate_list(key, relocate)?;
-        Ok(if self.list.is_empty() { Merged::Nothing } else { Merged::List(&self.list) })
+        match self.list[..] {
+            [] => Ok(Merged::Nothing),
+            [newest] if newest_is_one && !newest.location().is_some_and(|at| self.is_moving(at.rowset)) => {
+                self.counts.keys_passed += 1;
+                Ok(Merged::Pass(newest))
+            }
+            _ => {
+                self.relocate_list(key, relocate)?;
+                Ok(Merged::List(&self.list))
+            }
+        }
     }
 
     /// Appends the list of an older source to what the newer ones gave.

@@ -114,38 +114,44 @@ impl Properties {
     }
 }
 
-/// Counts of entries by rowset. Neighbouring keys mostly point into the same few rowsets, so where a rowset was found
-/// last is tried first.
-#[derive(Clone, Debug, Default)]
+/// Counts of entries by rowset. Neighbouring keys mostly point into the same few rowsets, so those are counted in
+/// places of their own, by a hash, and go to the list when another rowset takes their place.
+#[derive(Clone, Debug)]
 pub(crate) struct RowsetCounts {
+    /// Ascending by rowset. Without what is counted in `recent`.
     counts: Vec<(RowsetId, u64)>,
-    /// Where a rowset was found last, by its number's last bits. May be out of date.
-    hints: [u32; HINTS],
+    recent: [(RowsetId, u64); RECENT],
 }
 
-const HINTS: usize = 32;
+const RECENT: usize = 64;
+
+impl Default for RowsetCounts {
+    fn default() -> RowsetCounts {
+        RowsetCounts { counts: Vec::new(), recent: [(RowsetId(0), 0); RECENT] }
+    }
+}
 
 impl RowsetCounts {
     #[inline]
     pub(crate) fn add(&mut self, rowset: RowsetId, entries: u64) {
-        let hint = self.hints[rowset.0 as usize % HINTS];
-        if let Some((id, count)) = self.counts.get_mut(hint as usize)
-            && *id == rowset
-        {
-            *count += entries;
-            return;
+        let place = &mut self.recent[rowset.0.wrapping_mul(0x9e37_79b9) as usize >> 26];
+        if place.0 == rowset {
+            place.1 += entries;
+        } else {
+            let (other, count) = std::mem::replace(place, (rowset, entries));
+            self.insert(other, count);
         }
-        self.search_and_add(rowset, entries);
     }
 
-    fn search_and_add(&mut self, rowset: RowsetId, entries: u64) {
-        let found = self.counts.binary_search_by_key(&rowset, |&(id, _)| id);
-        let index = found.unwrap_or_else(|index| {
-            self.counts.insert(index, (rowset, 0));
-            index
-        });
-        self.counts[index].1 += entries;
-        self.hints[rowset.0 as usize % HINTS] = index as u32;
+    #[inline(never)]
+    fn insert(&mut self, rowset: RowsetId, entries: u64) {
+        if entries == 0 {
+            return;
+        }
+        match self.counts.binary_search_by_key(&rowset, |&(id, _)| id) {
+            Ok(index) => self.counts[index].1 += entries,
+            Err(index) => self.counts.insert(index, (rowset, entries)),
+        }
     }
 
     pub(crate) fn add_all(&mut self, counts: &[(RowsetId, u64)]) {
@@ -154,9 +160,12 @@ impl RowsetCounts {
         }
     }
 
-    /// The counts, ascending by rowset.
-    pub(crate) fn as_slice(&self) -> &[(RowsetId, u64)] {
-        &self.counts
+    /// The counts, ascending by rowset, no rowset with none.
+    pub(crate) fn into_list(mut self) -> Vec<(RowsetId, u64)> {
+        for (rowset, entries) in self.recent {
+            self.insert(rowset, entries);
+        }
+        self.counts
     }
 }
 
@@ -174,13 +183,6 @@ pub(crate) struct PropertiesBuilder {
 }
 
 impl PropertiesBuilder {
-    /// A key, with its only version.
-    #[inline]
-    pub(crate) fn add_one(&mut self, key: &[u8], entry: &Entry) {
-        self.add_key(key);
-        self.add_entry(entry);
-    }
-
     /// A key, with its versions.
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], entries: &[Entry]) {
@@ -216,7 +218,7 @@ impl PropertiesBuilder {
             deletions: self.deletions,
             versions: (Version(u64::MAX - self.below_max), Version(self.version_max)),
             has_several: self.entries > self.keys,
-            per_rowset: self.rowsets.counts,
+            per_rowset: self.rowsets.into_list(),
             first_key: self.first_key,
             last_key: last_key.to_vec(),
         }
@@ -235,8 +237,8 @@ mod tests {
     fn sample() -> Properties {
         let mut builder = PropertiesBuilder::default();
         builder.add(b"a", &[put(9, 4), put(3, 2)]);
-        builder.add_one(b"b", &Entry::deletion(Version(5)));
-        builder.add_one(b"c", &put(4, 2));
+        builder.add(b"b", &[Entry::deletion(Version(5))]);
+        builder.add(b"c", &[put(4, 2)]);
         builder.build(b"c")
     }
 
@@ -252,6 +254,22 @@ mod tests {
             Properties::decode(FileId(1), &properties.encode()).expect("what was written"),
             properties
         );
+    }
+
+    #[test]
+    fn rowsets_that_take_turns_are_all_counted() {
+        let mut counts = RowsetCounts::default();
+        for round in 0..3 {
+            for rowset in (0..500).rev() {
+                counts.add(RowsetId(rowset * 1000), u64::from(rowset % 7 + round));
+            }
+        }
+        counts.add_all(&[(RowsetId(u32::MAX), 4), (RowsetId(0), 1)]);
+        let mut expected: Vec<_> =
+            (0..500).map(|rowset| (RowsetId(rowset * 1000), u64::from(rowset % 7 * 3 + 3))).collect();
+        expected[0].1 += 1;
+        expected.push((RowsetId(u32::MAX), 4));
+        assert_eq!(counts.into_list(), expected);
     }
 
     #[test]

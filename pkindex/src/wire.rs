@@ -105,48 +105,69 @@ fn peek_with_care(list: &[u8]) -> Result<Peek, WireError> {
     Ok(if entries.at == list.len() { Peek::One(first) } else { Peek::Several(first) })
 }
 
-/// The entry of a list with one version: what most lists are. `None` if there is anything unusual about it.
-#[inline]
-fn only_entry(list: &[u8]) -> Option<Entry> {
-    let [VALUES, length, VERSION, rest @ ..] = list else {
-        return None;
+/// The entry of a list that is one version with a location, of at least 8 bytes, and with a version of at most five:
+/// what most lists are. `None` if there is anything else about it: the other functions then tell what.
+///
+/// How long its numbers are cannot be foreseen, so that it is computed and not branched on.
+#[inline(always)]
+pub(crate) fn only_entry(list: &[u8]) -> Option<Entry> {
+    let last = list.len().checked_sub(8)?;
+    // The bytes from a place on, up to eight; zeros behind the end.
+    let from = |at: usize| -> Option<u64> {
+        let start = at.min(last);
+        let bytes = list.get(start..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes).wrapping_shr(8 * (at - start) as u32))
     };
-    if usize::from(*length) != rest.len() + 1 {
-        return None;
-    }
-    let (version, rest) = short_varint(rest)?;
-    if version == 0 {
-        return None;
-    }
-    let version = Version(version);
-    let [ROWSET, rest @ ..] = rest else {
-        return rest.is_empty().then_some(Entry::deletion(version));
-    };
-    let (rowset, rest) = short_varint(rest)?;
-    let [ROWID, rest @ ..] = rest else {
-        return None;
-    };
-    let (rowid, rest) = short_varint(rest)?;
-    if !rest.is_empty() {
-        return None;
-    }
-    let rowset = RowsetId(u32::try_from(rowset).ok()?);
-    let rowid = RowId(u32::try_from(rowid).ok()?);
-    Some(Entry::put(version, Location { rowset, rowid }))
+    let head = from(0)?;
+    let frame = u64::from(VALUES) | (last as u64 + 6) << 8 | u64::from(VERSION) << 16;
+    let version = ShortVarint::read(head >> 24);
+    let rowset_at = 3 + version.len;
+    let bytes = from(rowset_at)?;
+    let rowset_tag = bytes & 0xff;
+    let rowset = ShortVarint::read(bytes >> 8);
+    let rowid_at = rowset_at + 1 + rowset.len;
+    let bytes = from(rowid_at)?;
+    let rowid_tag = bytes & 0xff;
+    let rowid = ShortVarint::read(bytes >> 8);
+    let is_one = (head & 0xff_ffff == frame)
+        & version.is_sound
+        & (version.value > 0)
+        & (rowset_tag == u64::from(ROWSET))
+        & rowset.is_sound
+        & (rowid_tag == u64::from(ROWID))
+        & rowid.is_sound
+        & (rowid_at + 1 + rowid.len == list.len())
+        & ((rowset.value | rowid.value) >> 32 == 0);
+    let location = Location { rowset: RowsetId(rowset.value as u32), rowid: RowId(rowid.value as u32) };
+    is_one.then_some(Entry::put(Version(version.value), location))
 }
 
-/// A varint of at most nine bytes in its shortest form, and what follows.
-#[inline]
-fn short_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    for (index, &byte) in bytes.iter().take(9).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte < 0x80 {
-            let is_shortest = byte > 0 || index == 0;
-            return is_shortest.then_some((value, &bytes[index + 1..]));
-        }
+/// A varint of at most five bytes.
+struct ShortVarint {
+    value: u64,
+    len: usize,
+    /// Whether it ends within five bytes and is in its shortest form. If not, the others say nothing.
+    is_sound: bool,
+}
+
+impl ShortVarint {
+    /// Reads the varint at the front of these bytes.
+    #[inline(always)]
+    fn read(bytes: u64) -> ShortVarint {
+        // The bits of the bytes that do not go on; the sixth ends it in any case.
+        let ends = (!bytes & 0x80_8080_8080) | 1 << 47;
+        let bits = ends.trailing_zeros() + 1;
+        // From the front to where it ends.
+        let mask = ends ^ (ends - 1);
+        let within = bytes & mask;
+        let value = (within & 0x7f)
+            | (within >> 1 & 0x7f << 7)
+            | (within >> 2 & 0x7f << 14)
+            | (within >> 3 & 0x7f << 21)
+            | (within >> 4 & 0x7f << 28);
+        let is_shortest = (bits == 8) | (within > mask >> 8);
+        ShortVarint { value, len: bits as usize / 8, is_sound: (bits <= 40) & is_shortest }
     }
-    None
 }
 
 /// The newest entry of a list that a reader at `at` sees; deletions are entries too.
@@ -172,6 +193,10 @@ pub fn visible(list: &[u8], at: Version) -> Result<Option<Entry>, WireError> {
 /// [`WireError`]; `entries` is then as before.
 #[inline]
 pub fn decode(list: &[u8], entries: &mut Vec<Entry>) -> Result<(), WireError> {
+    if let Some(entry) = only_entry(list) {
+        entries.push(entry);
+        return Ok(());
+    }
     let before = entries.len();
     let mut reader = Entries::new(list);
     loop {

@@ -123,28 +123,31 @@ impl<'a> RunWriter<'a> {
         );
         recycle(&mut self.list, LIST_BYTES_KEPT);
         wire::encode(entries, &mut self.list);
+        let list = std::mem::take(&mut self.list);
+        let added = self.add_list(key, hash, &list, entries);
+        self.list = list;
+        added
+    }
+
+    /// Writes a key with a list that is encoded already and says `entries`, which the caller read from it.
+    ///
+    /// # Errors
+    /// As [`RunWriter::add`].
+    #[inline]
+    pub fn add_encoded(&mut self, key: &[u8], list: &[u8], entries: &[Entry]) -> Result<()> {
+        self.add_list(key, None, list, entries)
+    }
+
+    #[inline(always)]
+    fn add_list(&mut self, key: &[u8], hash: Option<KeyHash>, list: &[u8], entries: &[Entry]) -> Result<()> {
         if self.open.is_none() {
             self.begin_file(key)?;
         }
         let open = self.open.as_mut().expect("a file was opened for the key");
-        if !open.writer.add_if_above(key, hash, &self.list)? {
+        if !open.writer.add_if_above(key, hash, list)? {
             return Err(Error::KeyOrder { file: open.id });
         }
         open.properties.add(key, entries);
-        self.close_if_full()
-    }
-
-    /// Writes a key with a list that is encoded already and says `entry`.
-    #[inline]
-    pub(crate) fn add_encoded(&mut self, key: &[u8], list: &[u8], entry: &Entry) -> Result<()> {
-        if self.open.is_none() {
-            self.begin_file(key)?;
-        }
-        let open = self.open.as_mut().expect("a file was opened for the key");
-        if !open.writer.add_if_above(key, None, list)? {
-            return Err(Error::KeyOrder { file: open.id });
-        }
-        open.properties.add_one(key, entry);
         self.close_if_full()
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::block::keyed_cursor::KeyedCursor;
 use crate::block::{self, Block, Shape};
 use crate::cursor::Direction;
+use crate::entries::BlockEntries;
 use crate::error::{Error, Result};
 use crate::readahead::{Caching, Readahead};
 use crate::reader::KeyedReader;
@@ -175,6 +176,27 @@ impl KeyedIter {
             moved => moved,
         };
         self.end(moved)
+    }
+
+    /// Puts its entry and those that follow it in the block into `entries`, and stands on the last of them. None if it
+    /// stands nowhere.
+    ///
+    /// While they are there, the block's memory cannot be used for the next.
+    ///
+    /// # Errors
+    /// As [`KeyedIter::next`]; `entries` is then empty.
+    pub fn take_block(&mut self, entries: &mut BlockEntries) -> Result<()> {
+        entries.clear();
+        if !self.is_positioned {
+            return self.stand();
+        }
+        let block = self.block.as_ref().expect("an iterator that is positioned has a block");
+        entries.begin(Arc::clone(block));
+        let taken = self.cursor.take_rest(block, entries);
+        if taken.is_err() {
+            entries.clear();
+        }
+        self.end(taken.map(|()| true))
     }
 
     /// To the entry before; nowhere before the first. Stays nowhere if it stands nowhere.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use codec::Version;
-use pkindex::{Compaction, CompactionOptions, InlineExecutor, Relocate, Retention, Run};
+use pkindex::{Compaction, CompactionOptions, InlineExecutor, Relocate, Retention, Run, RunWriter};
 use serde_json::json;
 use sstable::FileInfo;
 
@@ -13,7 +13,7 @@ use crate::args::MergeOnceArgs;
 use crate::{allocator, measure};
 
 use super::baseline::{self, Fresh, Reused};
-use super::output::{FileSequence, Folder};
+use super::output::Folder;
 use super::{Variant, clear, compare, inputs, limit, report};
 
 /// What merging gave.
@@ -105,11 +105,11 @@ fn merge(variant: Variant, runs: &[Arc<Run>], folder: &Folder) -> anyhow::Result
     let readahead = options.readahead_bytes;
     let (files, keys_in) = match variant {
         Variant::Fresh => {
-            let out = FileSequence::new(folder, &options.run);
+            let out = RunWriter::new(folder, &options.run);
             baseline::merge_runs(runs, readahead, &mut Fresh::new(&retention), out)?
         }
         Variant::Reused => {
-            let out = FileSequence::new(folder, &options.run);
+            let out = RunWriter::new(folder, &options.run);
             baseline::merge_runs(runs, readahead, &mut Reused::new(&retention), out)?
         }
         Variant::Nyala => {

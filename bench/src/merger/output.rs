@@ -1,4 +1,4 @@
-//! Folders of index files: where inputs lie and outputs go, and the writer of the variants that are compared with.
+//! Folders of index files: where inputs lie and outputs go.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codec::FileId;
-use pkindex::{Output, RunOptions};
-use sstable::{Cache, FileInfo, KeyedReader, KeyedWriter};
+use pkindex::Output;
+use sstable::{Cache, FileInfo, KeyedReader};
 use vfs::{Fs, OsFs};
 
 /// A folder, and the numbers of its files.
@@ -47,48 +47,5 @@ impl Output for Folder {
 
     fn fs(&self) -> &dyn Fs {
         &self.fs
-    }
-}
-
-/// Writes encoded lists into files of a target size: [`pkindex::RunWriter`] without the count of entries of each
-/// rowset, which only the engine needs. What is compared with it thus does a little less.
-pub(crate) struct FileSequence<'a> {
-    folder: &'a Folder,
-    options: &'a RunOptions,
-    open: Option<KeyedWriter>,
-    finished: Vec<FileInfo>,
-}
-
-impl<'a> FileSequence<'a> {
-    pub(crate) fn new(folder: &'a Folder, options: &'a RunOptions) -> FileSequence<'a> {
-        FileSequence { folder, options, open: None, finished: Vec::new() }
-    }
-
-    /// Writes a key, which must come after the one before.
-    #[inline]
-    pub(crate) fn add(&mut self, key: &[u8], list: &[u8]) -> anyhow::Result<()> {
-        if self.open.is_none() {
-            let (id, path) = self.folder.next_file()?;
-            self.open = Some(KeyedWriter::create(&self.folder.fs, &path, id, &self.options.file)?);
-        }
-        let writer = self.open.as_mut().expect("a file was opened");
-        writer.add(key, None, list)?;
-        if writer.written_bytes() >= self.options.file_bytes {
-            self.close()?;
-        }
-        Ok(())
-    }
-
-    /// Ends and syncs the last file.
-    pub(crate) fn finish(mut self) -> anyhow::Result<Vec<FileInfo>> {
-        self.close()?;
-        Ok(self.finished)
-    }
-
-    fn close(&mut self) -> anyhow::Result<()> {
-        if let Some(writer) = self.open.take() {
-            self.finished.push(writer.finish(&[])?);
-        }
-        Ok(())
     }
 }

@@ -4,13 +4,14 @@
 //! of its cursors and its writer goes on to a slice that begins later.
 
 use codec::Location;
-use sstable::{Caching, Direction, KeyedIter, WriterScratch};
+use sstable::{Caching, Direction, WriterScratch};
 
-use crate::cursor::{CursorOptions, RunCursor};
+use crate::cursor::CursorOptions;
 use crate::entry::Entry;
 use crate::error::{BoxError, Error, Result};
 use crate::merge::Merge;
 use crate::merger::{KeyValueMerger, MergeCounts, Merged, Relocate};
+use crate::stream::{RunStream, StreamScratch};
 use crate::writer::{RunWriter, WrittenFile};
 
 use super::Shared;
@@ -26,7 +27,7 @@ pub(super) struct SliceOutcome {
 /// The memory that a slice works with. There are as many as slices at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    iters: Vec<KeyedIter>,
+    streams: Vec<StreamScratch>,
     writer: WriterScratch,
 }
 
@@ -41,24 +42,24 @@ pub(super) fn run(shared: &Shared<'_>, index: usize, range: &Range) -> Result<Sl
         true => Box::new(NothingMoves),
         false => (shared.relocate)(index),
     };
-    let Scratch { mut iters, writer } = shared.take_scratch();
+    let Scratch { mut streams, writer } = shared.take_scratch();
     let mut merger = KeyValueMerger::new(&compaction.retention, compaction.base, &compaction.moving);
     let mut writer = RunWriter::with_scratch(shared.output, &compaction.options.run, writer);
-    let merged = merge_range(shared, range, &mut iters, &mut merger, relocate.as_mut(), &mut writer);
+    let merged = merge_range(shared, range, &mut streams, &mut merger, relocate.as_mut(), &mut writer);
     // Rows first: an index file that is there in full never points to rows that are not.
     let merged = merged.and_then(|()| relocate.finish().map_err(|error| Error::Relocate(error.into())));
     let (files, writer) = match merged {
         Ok(()) => writer.finish_with_scratch(),
         Err(error) => (Err(error), writer.abandon_with_scratch()),
     };
-    shared.give_scratch(Scratch { iters, writer });
+    shared.give_scratch(Scratch { streams, writer });
     Ok(SliceOutcome { files: files?, counts: merger.into_counts() })
 }
 
 fn merge_range(
     shared: &Shared<'_>,
     range: &Range,
-    iters: &mut Vec<KeyedIter>,
+    scratch: &mut Vec<StreamScratch>,
     merger: &mut KeyValueMerger<'_>,
     relocate: &mut dyn Relocate,
     writer: &mut RunWriter<'_>,
@@ -67,26 +68,32 @@ fn merge_range(
     // What a compaction reads is about to go: the cache is for those who read.
     let reading =
         CursorOptions { readahead_bytes: compaction.options.readahead_bytes, caching: Caching::Leave };
-    let cursors = compaction
+    let streams = compaction
         .inputs
         .iter()
-        .map(|run| run.cursor_reusing(Direction::Forward, &range.bounds(), reading, iters.pop()))
-        .collect::<Result<Vec<RunCursor>>>()?;
-    let mut merge = Merge::new(cursors, Direction::Forward);
+        .map(|run| {
+            let StreamScratch { iter, entries } = scratch.pop().unwrap_or_default();
+            let cursor = run.cursor_reusing(Direction::Forward, &range.bounds(), reading, iter)?;
+            RunStream::reusing(cursor, entries)
+        })
+        .collect::<Result<Vec<RunStream>>>()?;
+    let mut merge = Merge::new(streams, Direction::Forward);
     let mut until_check = KEYS_BETWEEN_CHECKS;
     while let Some(key) = merge.key() {
-        let lists = merge.group().iter().map(|&source| {
-            let cursor = merge.source(source);
-            (cursor.file(), cursor.value())
-        });
-        // Looked at where it lies: a copy of the entry would have to wait for its halves to be written.
-        match &merger.merge(key, lists, relocate) {
-            Ok(Merged::Pass(entry)) => {
-                writer.add_encoded(key, merge.source(merge.group()[0]).value(), entry)?;
+        let newest = merge.source(merge.group()[0]).value();
+        let passed = if merge.group().len() == 1 { merger.pass(newest) } else { None };
+        if let Some(entry) = passed {
+            writer.add_encoded(key, newest, &[entry])?;
+        } else {
+            let lists = merge.group().iter().map(|&source| {
+                let stream = merge.source(source);
+                (stream.file(), stream.value())
+            });
+            match merger.merge(key, lists, relocate)? {
+                Merged::Pass(entry) => writer.add_encoded(key, newest, &[entry])?,
+                Merged::List(entries) => writer.add(key, None, entries)?,
+                Merged::Nothing => {}
             }
-            Ok(Merged::List(entries)) => writer.add(key, None, entries)?,
-            Ok(Merged::Nothing) => {}
-            Err(error) => return Err(error.clone()),
         }
         merge.advance()?;
         until_check -= 1;
@@ -97,7 +104,7 @@ fn merge_range(
     }
     // A source that cannot go on has no key either; its error comes again when it is asked.
     merge.advance()?;
-    iters.extend(merge.into_sources().into_iter().filter_map(RunCursor::into_spare));
+    scratch.extend(merge.into_sources().into_iter().map(RunStream::into_scratch));
     Ok(())
 }
 

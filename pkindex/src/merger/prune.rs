@@ -33,15 +33,32 @@ impl Retention {
     /// assert_eq!(list, [put(12), put(8), put(3)]);
     /// ```
     pub fn retain(&self, list: &mut Vec<Entry>, base: bool) {
-        let mut newer = None;
-        list.retain(|entry| {
-            let needed = self.needs(entry.version, newer);
-            newer = Some(entry.version);
-            needed
-        });
+        if self.needs_only_the_newest(list) {
+            list.truncate(1);
+        } else {
+            let mut newer = None;
+            list.retain(|entry| {
+                let needed = self.needs(entry.version, newer);
+                newer = Some(entry.version);
+                needed
+            });
+        }
         if base {
             let kept = list.iter().rposition(|entry| !entry.is_deletion()).map_or(0, |last| last + 1);
             list.truncate(kept);
+        }
+    }
+
+    /// Whether nobody can need any entry but the first: so it is mostly, and seen without a look at each. May say no
+    /// although it is so.
+    #[inline]
+    fn needs_only_the_newest(&self, list: &[Entry]) -> bool {
+        match (list.first(), list.last()) {
+            (Some(newest), Some(oldest)) => {
+                newest.version <= self.floor
+                    && self.snapshots.last().is_none_or(|&snapshot| snapshot < oldest.version)
+            }
+            _ => true,
         }
     }
 

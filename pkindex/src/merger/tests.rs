@@ -112,7 +112,7 @@ fn only_kept_rows_of_moving_rowsets_are_moved() {
     let (out, counts, _) = case.merge(&[&[put(9, 2), put(8, 4)], &[put(6, 3)], &[put(5, 4)]]).expect("sound");
     assert_eq!(out, [Entry::put(Version(9), at(100, 1)), put(6, 3)]);
     assert_eq!((counts.entries_moved, counts.entries_dropped), (1, 2));
-    assert_eq!(counts.rowsets_in.as_slice(), [(RowsetId(2), 1), (RowsetId(3), 1), (RowsetId(4), 2)]);
+    assert_eq!(counts.rowsets_in.into_list(), [(RowsetId(2), 1), (RowsetId(3), 1), (RowsetId(4), 2)]);
 
     let (out, counts, passed) = case.merge(&[&[put(9, 4)]]).expect("sound");
     assert_eq!((out, passed), (vec![Entry::put(Version(9), at(100, 1))], false));

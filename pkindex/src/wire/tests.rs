@@ -33,7 +33,7 @@ fn at(version: u64, rowset: u32, rowid: u32) -> Entry {
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let number = prop_oneof![Just(0u32), 1u32..300, any::<u32>(), Just(u32::MAX)];
-    let version = prop_oneof![1u64..300, 1u64.., Just(u64::MAX)];
+    let version = prop_oneof![1u64..300, 1u64..1 << 24, 1u64..1 << 37, 1u64.., Just(u64::MAX)];
     let entry =
         (version, proptest::option::of((number.clone(), number))).prop_map(|(version, place)| match place {
             Some((rowset, rowid)) => at(version, rowset, rowid),

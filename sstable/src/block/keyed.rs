@@ -99,10 +99,20 @@ impl KeyedBuilder {
             shared = 0;
         }
         let same = value.len() == self.value_len;
-        put_varint(&mut self.bytes, shared as u64);
-        put_varint(&mut self.bytes, ((key.len() - shared) as u64) << 1 | u64::from(same));
-        if !same {
-            put_varint(&mut self.bytes, value.len() as u64);
+        let rest = (key.len() - shared) << 1 | usize::from(same);
+        if shared | rest | value.len() < 0x80 {
+            // Whether the length stands there cannot be foreseen, so that it is not branched on.
+            let head = shared | rest << 8 | value.len() << 16;
+            let head_len = 3 - usize::from(same);
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&(head as u32).to_le_bytes());
+            self.bytes.truncate(start + head_len);
+        } else {
+            put_varint(&mut self.bytes, shared as u64);
+            put_varint(&mut self.bytes, rest as u64);
+            if !same {
+                put_varint(&mut self.bytes, value.len() as u64);
+            }
         }
         append(&mut self.bytes, &key[shared..]);
         append(&mut self.bytes, value);
@@ -306,17 +316,25 @@ pub(crate) fn find(block: &Block, key: &[u8]) -> Result<Option<(usize, usize)>> 
 
 /// Appends a few bytes. What a key does not share with the one before, and most values, are shorter than a call to copy
 /// them is worth.
-#[inline]
+#[inline(always)]
 pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    let end = out.len() + bytes.len();
-    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) if bytes.len() <= 16 => {
-            // The two may overlap: the second writes over the end of the first.
-            out.extend_from_slice(first);
-            out.truncate(end - 8);
-            out.extend_from_slice(last);
-        }
+    match bytes.len() {
+        4..=7 => append_ends::<4>(out, bytes),
+        8..=16 => append_ends::<8>(out, bytes),
+        17..=32 => append_ends::<16>(out, bytes),
         _ => out.extend_from_slice(bytes),
+    }
+}
+
+/// Appends `N` to `2 * N` bytes as their first and their last `N`.
+#[inline(always)]
+fn append_ends<const N: usize>(out: &mut Vec<u8>, bytes: &[u8]) {
+    let end = out.len() + bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>()) {
+        // The two may overlap: the second writes over the end of the first.
+        out.extend_from_slice(first);
+        out.truncate(end - N);
+        out.extend_from_slice(last);
     }
 }
 
@@ -333,4 +351,20 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         common += 8;
     }
     common + a[common..].iter().zip(&b[common..]).take_while(|(x, y)| x == y).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::append;
+
+    #[test]
+    fn bytes_of_every_length_are_appended_and_nothing_else() {
+        for len in 0..70u8 {
+            let bytes: Vec<u8> = (1..=len).collect();
+            let mut out = vec![0, 9];
+            append(&mut out, &bytes);
+            append(&mut out, &bytes);
+            assert_eq!(out, [&[0, 9][..], &bytes, &bytes].concat());
+        }
+    }
 }

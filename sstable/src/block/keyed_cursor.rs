@@ -6,13 +6,14 @@
 
 use super::Block;
 use super::keyed::{self, INTERVAL_ENTRIES_MAX, NO_VALUE};
+use crate::entries::BlockEntries;
 use crate::error::Result;
 
 /// A decoded interval whose keys took more than this gives the memory back.
 const INTERVAL_BYTES_KEPT_MAX: usize = 256 << 10;
 
 /// Where it stands, as offsets into the block that every call is given. Meaningless before the first call that
-/// positions it, and after one that answered false or failed.
+/// positions it, and after one that failed, or that was to find a key and answered false.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedCursor {
     /// The restart interval that the current entry lies in.
@@ -118,8 +119,14 @@ impl KeyedCursor {
         }
     }
 
-    /// To the next entry; false if there is none.
-    #[inline]
+    /// Appends its entry and those that follow to `entries`, and stands on the last of them.
+    pub(crate) fn take_rest(&mut self, block: &Block, entries: &mut BlockEntries) -> Result<()> {
+        while entries.push(self.key(), self.value()) && self.next(block)? {}
+        Ok(())
+    }
+
+    /// To the next entry; false, where it stood, if there is none.
+    #[inline(always)]
     pub(crate) fn next(&mut self, block: &Block) -> Result<bool> {
         match self.mode {
             Mode::Forward if self.current.value_end < self.limit => {
@@ -175,7 +182,7 @@ impl KeyedCursor {
     }
 
     /// Decodes the entry at `at`, which follows the current key.
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, block: &Block, at: usize, value_len: usize) -> Result<()> {
         let entry = keyed::entry(block, at, self.limit, value_len)?;
         if entry.shared > self.key.len() {

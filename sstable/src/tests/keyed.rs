@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use vfs::SimFs;
 
 use super::*;
-use crate::{Caching, KeyedIter};
+use crate::{BlockEntries, Caching, KeyedIter};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -154,6 +154,26 @@ proptest! {
         for step in &steps {
             take(step, &mut iter, &mut at, &model);
         }
+        let (mut iter, mut entries) = (reader.iter(), BlockEntries::default());
+        for start in std::iter::once(&vec![]).chain(&others).take(5) {
+            let mut expected = model.range::<Vec<u8>, _>(start..);
+            iter.seek(start).expect("sound file");
+            while iter.valid() {
+                iter.take_block(&mut entries).expect("sound file");
+                prop_assert!(!entries.is_empty());
+                for index in 0..entries.len() {
+                    let found = entries.key(index).zip(entries.value(index));
+                    prop_assert_eq!(found, expected.next().map(|(key, value)| (&key[..], &value[..])));
+                }
+                prop_assert_eq!(entries.key(entries.len() - 1), Some(iter.key()));
+                prop_assert_eq!(entries.key(entries.len()), None);
+                entries.clear();
+                iter.next().expect("sound file");
+            }
+            prop_assert!(expected.next().is_none());
+        }
+        iter.take_block(&mut entries).expect("nowhere");
+        prop_assert!(entries.is_empty());
         let report = reader.verify().expect("sound file");
         prop_assert_eq!((report.entries, report.bytes), (model.len() as u64, reader.file_len()));
         prop_assert_eq!(report.filtered, if options.filter { report.entries } else { 0 });
@@ -179,6 +199,34 @@ proptest! {
             start = Bound::Excluded(boundary.as_slice());
         }
     }
+}
+
+#[test]
+fn long_keys_of_one_block_are_taken_a_few_at_a_time() {
+    let key = |i: u32| [vec![b'k'; 3000], i.to_be_bytes().to_vec()].concat();
+    let keys: Vec<Vec<u8>> = (0..500).map(key).collect();
+    let fs = SimFs::new(1);
+    let options = WriterOptions { block_bytes: 1 << 20, restart_interval: 128, ..WriterOptions::default() };
+    write_keyed(&fs, &path(), &options, keys.iter().map(|key| (&key[..], &key[2998..])));
+    let reader = open_keyed(&fs, &path()).expect("open");
+    assert_eq!(reader.verify().expect("sound file").blocks, 1);
+    let (mut iter, mut entries, mut at) = (reader.iter(), BlockEntries::default(), 0);
+    iter.seek_to_first().expect("sound file");
+    while iter.valid() {
+        iter.take_block(&mut entries).expect("sound file");
+        assert!((1..30).contains(&entries.len()), "{} keys of 3000 bytes", entries.len());
+        for index in 0..entries.len() {
+            assert_eq!(entries.key(index), Some(&keys[at][..]));
+            assert_eq!(entries.value(index), Some(&keys[at][2998..]));
+            at += 1;
+        }
+        iter.next().expect("sound file");
+    }
+    assert_eq!(at, keys.len());
+    iter.seek_to_first().expect("sound file");
+    iter.take_block(&mut entries).expect("sound file");
+    entries.cut(|key| key > &keys[4][..]);
+    assert_eq!(entries.len(), 5);
 }
 
 #[test]
