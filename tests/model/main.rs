@@ -23,12 +23,20 @@ mod cases;
 mod concurrent;
 mod oracle;
 mod power;
+#[path = "../support/random.rs"]
 mod random;
 mod reads;
 mod replay;
+#[path = "../support/rows.rs"]
+mod rows;
 mod scans;
 mod settings;
+#[path = "../support/shape.rs"]
 mod shape;
+#[path = "../support/state.rs"]
+mod state;
+#[path = "../support/verbs.rs"]
+mod verbs;
 mod world;
 mod writes;
 

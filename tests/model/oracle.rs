@@ -1,97 +1,9 @@
-//! What the engine should hold: ordered maps, and the history that led to them.
+//! The history that led to what the engine should hold.
 //!
 //! Owns the state after every committed event since the last one that must survive a loss of power. Never asks the
 //! engine anything.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::shape::{Key, Row, Shape};
-
-pub(crate) type Rows = BTreeMap<Key, Arc<Row>>;
-
-/// One table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TableState {
-    pub(crate) shape: Shape,
-    pub(crate) rows: Arc<Rows>,
-}
-
-/// All tables at one moment, by name. Cheap to clone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) tables: BTreeMap<String, TableState>,
-}
-
-/// One write of a batch: the row, or none for a deletion.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) table: String,
-    pub(crate) key: Key,
-    pub(crate) row: Option<Arc<Row>>,
-}
-
-/// What is committed in one step, whole or not at all.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    Batch(Vec<Change>),
-    Create(String, Shape),
-    Drop(String),
-}
-
-impl State {
-    pub(crate) fn apply(&mut self, event: &Event) {
-        match event {
-            Event::Batch(changes) => {
-                for Change { table, key, row } in changes {
-                    let table =
-                        self.tables.get_mut(table).expect("the model writes to tables that are there");
-                    let rows = Arc::make_mut(&mut table.rows);
-                    match row {
-                        Some(row) => rows.insert(key.clone(), Arc::clone(row)),
-                        None => rows.remove(key),
-                    };
-                }
-            }
-            Event::Create(name, shape) => {
-                let fresh = TableState { shape: *shape, rows: Arc::default() };
-                assert!(self.tables.insert(name.clone(), fresh).is_none(), "made twice: {name}");
-            }
-            Event::Drop(name) => {
-                self.tables.remove(name).expect("the model drops tables that are there");
-            }
-        }
-    }
-
-    /// In a few words, how two states differ. For failures.
-    pub(crate) fn difference(&self, found: &State) -> String {
-        let mut words = Vec::new();
-        for name in self.tables.keys().chain(found.tables.keys()) {
-            match (self.tables.get(name), found.tables.get(name)) {
-                (Some(ours), Some(theirs)) if ours == theirs => {}
-                (Some(ours), Some(theirs)) => {
-                    let keys = ours.rows.keys().chain(theirs.rows.keys());
-                    let mut keys: Vec<&Key> =
-                        keys.filter(|key| ours.rows.get(*key) != theirs.rows.get(*key)).collect();
-                    keys.sort();
-                    keys.dedup();
-                    words.push(format!("table {name} ({:?}): {} keys differ:", ours.shape, keys.len()));
-                    for key in keys.iter().take(8) {
-                        let (ours, theirs) = (ours.rows.get(*key), theirs.rows.get(*key));
-                        words.push(format!("  {key:?}: expected {ours:?}, found {theirs:?}"));
-                    }
-                }
-                (ours, theirs) => words.push(format!(
-                    "table {name}: expected {}, found {}",
-                    if ours.is_some() { "it" } else { "none" },
-                    if theirs.is_some() { "it" } else { "none" }
-                )),
-            }
-        }
-        words.dedup();
-        words.join("\n")
-    }
-}
+use crate::state::{Event, State};
 
 /// The states that may be found after a loss of power.
 #[derive(Debug, Default)]
@@ -122,11 +34,7 @@ impl History {
 
     /// Everything up to the last event that concerns this table survives from now on.
     pub(crate) fn durable_through(&mut self, table: &str) {
-        let concerns = |event: &Event| match event {
-            Event::Batch(changes) => changes.iter().any(|change| change.table == table),
-            Event::Create(name, _) | Event::Drop(name) => name == table,
-        };
-        let count = self.since.iter().rposition(concerns).map_or(0, |last| last + 1);
+        let count = self.since.iter().rposition(|event| event.concerns(table)).map_or(0, |last| last + 1);
         for event in self.since.drain(..count) {
             self.durable.apply(&event);
         }
@@ -167,8 +75,11 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::shape::Part;
+    use crate::shape::{Part, Row, Shape};
+    use crate::state::Change;
 
     fn put(number: i64, row: Option<i64>) -> Event {
         let row = row.map(|number| Arc::new(Row { number, note: None, blob: Vec::new() }));

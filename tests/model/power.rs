@@ -2,7 +2,7 @@
 
 use nyala::vfs::sim::PowerCut;
 
-use crate::reads;
+use crate::rows;
 use crate::world::{Halted, Step, World};
 
 impl World {
@@ -28,7 +28,7 @@ impl World {
 
         self.fail_recoveries();
         let engine = self.open().unwrap_or_else(|error| panic!("opening after {policy:?}: {error}"));
-        let found = reads::read_all(&engine).expect("what was opened can be read");
+        let found = rows::read_all(&engine).expect("what was opened can be read");
         let at_risk = self.history.at_risk();
         let undecided = self.undecided.take();
         let survived = match self.history.recover(&found, undecided) {
@@ -57,7 +57,7 @@ impl World {
             self.disk = disk;
             engine
         };
-        let expected = reads::read_all(&engine).expect("what was opened can be read");
+        let expected = rows::read_all(&engine).expect("what was opened can be read");
         drop(engine);
         for _ in 0..cuts {
             let calls = self.random.below(150) as u64;
@@ -78,7 +78,7 @@ impl World {
         let engine =
             self.open().unwrap_or_else(|error| panic!("opening after a recovery that failed: {error}"));
         self.disk = disk;
-        let found = reads::read_all(&engine).expect("what was opened can be read");
+        let found = rows::read_all(&engine).expect("what was opened can be read");
         assert!(found == expected, "a recovery that failed changed:\n{}", expected.difference(&found));
     }
 }

@@ -1,73 +1,18 @@
 //! Reads: points, scans, snapshots; each compared with the model.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nyala::{Engine, Error, ErrorKind, Snapshot, Table, Value};
+use nyala::{ErrorKind, Snapshot, Table};
 
-use crate::oracle::{State, TableState};
+use crate::rows::check_row;
 use crate::scans::Ask;
-use crate::shape::{Key, Part, Row, SHAPES, Shape, record, values};
+use crate::shape::{Key, values};
+use crate::state::{State, TableState};
 use crate::world::{OpenScan, Step, World};
 
 /// What a live snapshot may hold back, at most.
 const SNAPSHOTS_MAX: usize = 6;
 const SCANS_MAX: usize = 4;
-
-/// All rows of all tables, by a scan of each.
-pub(crate) fn read_all(engine: &Engine) -> Result<State, Error> {
-    let mut state = State::default();
-    for name in engine.tables() {
-        let shape = SHAPES.into_iter().find(|shape| engine.open_table(&name, &shape.schema()).is_ok());
-        let shape = shape.unwrap_or_else(|| panic!("table {name} has a schema that nobody made"));
-        let table = engine.open_table(&name, &shape.schema())?;
-        let mut rows = BTreeMap::new();
-        let mut previous: Option<Key> = None;
-        for row in table.scan().rows()? {
-            let row = row?;
-            let (key, row) = split(shape, &row.to_values()?);
-            assert!(previous.is_none_or(|previous| previous < key), "table {name}: {key:?} is out of order");
-            previous = Some(key.clone());
-            rows.insert(key, Arc::new(row));
-        }
-        state.tables.insert(name, TableState { shape, rows: Arc::new(rows) });
-    }
-    Ok(state)
-}
-
-/// The key and the rest of a row.
-fn split(shape: Shape, values: &[Value<'_>]) -> (Key, Row) {
-    let part = |column: usize, value: &Value<'_>| match (shape, column, *value) {
-        (Shape::TextTimeDown, 1, Value::Int(value)) => Part::IntDown(Reverse(value)),
-        (Shape::TextDown, 0, Value::String(value)) => Part::TextDown(Reverse(value.to_owned())),
-        (_, _, Value::Int(value)) => Part::Int(value),
-        (_, _, Value::UInt(value)) => Part::UInt(u32::try_from(value).expect("a u32 column")),
-        (_, _, Value::String(value)) => Part::Text(value.to_owned()),
-        (_, _, Value::Binary(value)) => Part::Bytes(value.to_owned()),
-        other => panic!("no key column: {other:?}"),
-    };
-    let (key, rest) = values.split_at(shape.key_columns());
-    let key = key.iter().enumerate().map(|(column, value)| part(column, value)).collect();
-    let [Value::Int(number), note, Value::Binary(blob)] = *rest else { panic!("not a row: {rest:?}") };
-    let note = match note {
-        Value::Null => None,
-        Value::String(note) => Some(note.to_owned()),
-        other => panic!("not a note: {other:?}"),
-    };
-    (key, Row { number, note, blob: blob.to_owned() })
-}
-
-fn check_row(key: &Key, expected: Option<&Arc<Row>>, found: Option<&nyala::Row>) {
-    match (expected, found) {
-        (None, None) => {}
-        (Some(row), Some(found)) => {
-            assert_eq!(record(key, row), found.to_values().expect("whole bytes"), "get of {key:?}");
-        }
-        (Some(row), None) => panic!("get of {key:?}: expected {row:?}, found nothing"),
-        (None, Some(found)) => panic!("get of {key:?}: expected nothing, found {found:?}"),
-    }
-}
 
 /// A scan that outlives its engine gives the rows that it has, and then says that the engine is closed.
 pub(crate) fn finish_scan_after_close(mut scan: OpenScan) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use nyala::{Predicate, Scan, Snapshot, Table, Value, column};
 
-use crate::oracle::TableState;
 use crate::random::Random;
 use crate::shape::{Key, Part, Row, Shape, values};
+use crate::state::TableState;
 
 /// What narrows the keys of a scan.
 #[derive(Clone, Debug)]

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use nyala::vfs::SimFs;
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table};
 
-use crate::oracle::{Event, History, State};
+use crate::oracle::History;
 use crate::random::Random;
-use crate::reads;
 use crate::replay::{Replay, seed, steps};
 use crate::scans::{Answer, Ask};
 use crate::settings::{Place, Setting};
 use crate::shape::SHAPES;
+use crate::state::{Event, State};
+use crate::{reads, rows};
 
 /// The simulated disk has halted: what happens now happens to a process that is gone.
 #[derive(Debug)]
@@ -256,7 +257,7 @@ impl World {
 
     /// All rows of all tables, all snapshots, and the engine's own check.
     fn check(&mut self) -> Step {
-        let found = reads::read_all(self.engine());
+        let found = rows::read_all(self.engine());
         let found = self.done("read everything", found)?;
         let expected = self.history.now();
         assert!(found == *expected, "the tables differ:\n{}", expected.difference(&found));
@@ -342,7 +343,7 @@ impl World {
             Err(Halted) => return Err(Halted),
         };
         self.take(engine);
-        let found = reads::read_all(self.engine());
+        let found = rows::read_all(self.engine());
         let found = self.done("read everything", found)?;
         let expected = self.history.now();
         assert!(found == *expected, "the tables differ after a reopen:\n{}", expected.difference(&found));
@@ -381,7 +382,7 @@ impl World {
     /// Makes an engine the one that is tested. Its tables are those of the model.
     pub(crate) fn take(&mut self, engine: Engine) {
         let state = self.history.now();
-        let open = |(name, table): (&String, &crate::oracle::TableState)| {
+        let open = |(name, table): (&String, &crate::state::TableState)| {
             engine.open_table(name, &table.shape.schema()).ok().map(|table| (name.clone(), table))
         };
         self.tables = state.tables.iter().filter_map(open).collect();

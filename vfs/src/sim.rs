@@ -2,7 +2,7 @@
 //! and injects faults.
 //!
 //! [`SimFs`] is the handle: the [`Fs`] that the engine sees, and the levers that a test pulls. Beneath it, `disk`
-//! holds the state, `pages` the contents, `directory` the names, `faults` says what fails and `power` what survives.
+//! holds the state, `pages` the contents (of `image`s), `directory` the names, `faults` says what fails and `power` what survives.
 //!
 //! The model is harsher than any one file system: unsynced pages, lengths and names survive a power cut each on their
 //! own, syncing a file does not save its name, and a sync that failed is never made good by a later one.
@@ -11,6 +11,7 @@
 mod directory;
 mod disk;
 mod faults;
+mod image;
 mod pages;
 mod power;
 mod random;
@@ -25,7 +26,6 @@ use directory::FileNumber;
 use disk::Disk;
 use parking_lot::Mutex;
 use std::fmt;
-use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,6 +118,12 @@ impl SimFs {
         self.disk.lock().control.operation(n)
     }
 
+    /// The last operation that could change what a power cut leaves, if there was one.
+    #[must_use]
+    pub fn last_change(&self) -> Option<(OpKind, PathBuf)> {
+        self.disk.lock().control.last_change()
+    }
+
     /// From operation `n` on, every call fails and nothing changes any more, as if the process were gone. Several
     /// calls: the last one counts.
     pub fn halt_at(&self, n: u64) {
@@ -169,19 +175,14 @@ impl SimFs {
     /// A hash of all names and contents as they are seen, to count distinct states. Comparable within one build only.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.disk.lock().digest(|bytes| {
-            hasher.write_usize(bytes.len());
-            hasher.write(bytes);
-        });
-        hasher.finish()
+        self.disk.lock().fingerprint()
     }
 
     /// Counts an operation, fails it if it is to fail, else performs it; and names its place in the error.
     fn operate<T>(
         &self,
         kind: OpKind,
-        path: &Path,
+        path: &Arc<Path>,
         name: impl FnOnce() -> String,
         perform: impl FnOnce(&mut Disk, Option<Fault>) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -192,7 +193,7 @@ impl SimFs {
     fn operate_bare<T>(
         &self,
         kind: OpKind,
-        path: &Path,
+        path: &Arc<Path>,
         perform: impl FnOnce(&mut Disk, Option<Fault>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut disk = self.disk.lock();
@@ -208,7 +209,7 @@ impl SimFs {
     fn operate_whole<T>(
         &self,
         kind: OpKind,
-        path: &Path,
+        path: &Arc<Path>,
         name: &str,
         perform: impl FnOnce(&mut Disk) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -223,8 +224,8 @@ impl SimFs {
         )
     }
 
-    fn handle(&self, file: FileNumber, path: &Path, access: Access) -> Arc<dyn File> {
-        Arc::new(SimFile { fs: self.clone(), file, path: path.to_owned(), access })
+    fn handle(&self, file: FileNumber, path: Arc<Path>, access: Access) -> Arc<dyn File> {
+        Arc::new(SimFile { fs: self.clone(), file, path, access })
     }
 }
 
@@ -240,12 +241,13 @@ impl fmt::Debug for SimFs {
 
 impl Fs for SimFs {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.operate_whole(OpKind::CreateDir, dir, "create directory", |disk| disk.make_dirs(dir))
+        self.operate_whole(OpKind::CreateDir, &dir.into(), "create directory", |disk| disk.make_dirs(dir))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = self.operate_whole(OpKind::Create, path, "create", |disk| {
-            let file = disk.create(path)?;
+        let path: Arc<Path> = path.into();
+        let file = self.operate_whole(OpKind::Create, &path, "create", |disk| {
+            let file = disk.create(&path)?;
             disk.take_handle(file);
             Ok(file)
         })?;
@@ -253,8 +255,9 @@ impl Fs for SimFs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = self.operate_whole(OpKind::Open, path, "open", |disk| {
-            let file = disk.resolve_file(path)?;
+        let path: Arc<Path> = path.into();
+        let file = self.operate_whole(OpKind::Open, &path, "open", |disk| {
+            let file = disk.resolve_file(&path)?;
             disk.take_handle(file);
             Ok(file)
         })?;
@@ -262,24 +265,24 @@ impl Fs for SimFs {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.operate_whole(OpKind::Remove, path, "remove", |disk| disk.remove(path))
+        self.operate_whole(OpKind::Remove, &path.into(), "remove", |disk| disk.remove(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let name = || format!("rename to {} of", to.display());
-        self.operate(OpKind::Rename, from, name, |disk, fault| match fault {
+        self.operate(OpKind::Rename, &from.into(), name, |disk, fault| match fault {
             Some(fault) => Err(fault.error()),
             None => disk.rename(from, to),
         })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
-        self.operate_whole(OpKind::List, dir, "list", |disk| disk.list(dir))
+        self.operate_whole(OpKind::List, &dir.into(), "list", |disk| disk.list(dir))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let name = || "sync directory".to_owned();
-        self.operate(OpKind::SyncDir, dir, name, |disk, fault| match fault {
+        self.operate(OpKind::SyncDir, &dir.into(), name, |disk, fault| match fault {
             Some(fault) => {
                 disk.fail_sync_dir(dir, fault);
                 Err(fault.error())
@@ -289,7 +292,7 @@ impl Fs for SimFs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let file = self.operate_whole(OpKind::Lock, path, "lock", |disk| disk.lock(path))?;
+        let file = self.operate_whole(OpKind::Lock, &path.into(), "lock", |disk| disk.lock(path))?;
         Ok(Box::new(SimLock { fs: self.clone(), file }))
     }
 }
@@ -318,7 +321,7 @@ enum Access {
 struct SimFile {
     fs: SimFs,
     file: FileNumber,
-    path: PathBuf,
+    path: Arc<Path>,
     access: Access,
 }
 

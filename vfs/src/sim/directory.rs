@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// A directory, for its whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +31,12 @@ pub(super) enum Node {
 }
 
 /// A name in a directory.
-type Slot = (DirId, OsString);
+type Slot = (DirId, Arc<OsStr>);
 
 /// All names at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    dirs: BTreeMap<DirId, BTreeMap<OsString, Node>>,
+    dirs: BTreeMap<DirId, BTreeMap<Arc<OsStr>, Node>>,
 }
 
 impl Tree {
@@ -46,7 +47,7 @@ impl Tree {
     fn set(&mut self, (dir, name): &Slot, node: Option<Node>) {
         let names = self.dirs.entry(*dir).or_default();
         match node {
-            Some(node) => names.insert(name.clone(), node),
+            Some(node) => names.insert(Arc::clone(name), node),
             None => names.remove(name),
         };
     }
@@ -63,7 +64,7 @@ impl Tree {
 
     /// Applies the operations that `keep` wants, and those before them on the same names. `keep` is asked for each, the
     /// last one first.
-    fn apply_kept(&mut self, operations: &[DirOp], mut keep: impl FnMut(&DirOp) -> bool) {
+    fn apply_kept(&mut self, operations: &[Arc<DirOp>], mut keep: impl FnMut(&DirOp) -> bool) {
         let mut needed: BTreeSet<&Slot> = BTreeSet::new();
         let mut kept = Vec::new();
         for operation in operations.iter().rev() {
@@ -81,11 +82,15 @@ impl Tree {
     /// The files that can be reached from the root.
     pub(super) fn files(&self) -> BTreeSet<FileNumber> {
         let mut found = BTreeSet::new();
-        self.walk(|_, node| {
-            if let Node::File(file) = node {
-                found.insert(file);
+        let mut todo = vec![ROOT];
+        while let Some(dir) = todo.pop() {
+            for node in self.dirs.get(&dir).into_iter().flat_map(BTreeMap::values) {
+                match node {
+                    Node::File(file) => drop(found.insert(*file)),
+                    Node::Dir(dir) => todo.push(*dir),
+                }
             }
-        });
+        }
         found
     }
 
@@ -94,7 +99,7 @@ impl Tree {
         let mut todo = vec![(ROOT, PathBuf::from("/"))];
         while let Some((dir, path)) = todo.pop() {
             for (name, &node) in self.dirs.get(&dir).into_iter().flatten() {
-                let path = path.join(name);
+                let path = path.join(&**name);
                 visit(&path, node);
                 if let Node::Dir(dir) = node {
                     todo.push((dir, path));
@@ -133,23 +138,24 @@ impl DirOp {
 /// The names as seen and as durable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directories {
-    live: Tree,
-    durable: Tree,
-    journal: Vec<DirOp>,
+    live: Arc<Tree>,
+    durable: Arc<Tree>,
+    journal: Vec<Arc<DirOp>>,
     dirs_made: u64,
 }
 
 impl Directories {
     /// Durable as it is.
     pub(super) fn durable(tree: Tree, dirs_made: u64) -> Directories {
-        Directories { live: tree.clone(), durable: tree, journal: Vec::new(), dirs_made }
+        let tree = Arc::new(tree);
+        Directories { live: Arc::clone(&tree), durable: tree, journal: Vec::new(), dirs_made }
     }
 
     pub(super) fn live(&self) -> &Tree {
         &self.live
     }
 
-    pub(super) fn journal(&self) -> &[DirOp] {
+    pub(super) fn journal(&self) -> &[Arc<DirOp>] {
         &self.journal
     }
 
@@ -186,19 +192,19 @@ impl Directories {
         let mut all = names(path);
         let name = all.pop().ok_or(io::ErrorKind::InvalidInput)?;
         let dir: PathBuf = all.into_iter().collect();
-        Ok((self.resolve_dir(&dir)?, name.to_owned()))
+        Ok((self.resolve_dir(&dir)?, name.into()))
     }
 
     /// The names in a directory, sorted.
     pub(super) fn list(&self, path: &Path) -> io::Result<Vec<(OsString, Node)>> {
         let dir = self.resolve_dir(path)?;
         let names = self.live.dirs.get(&dir).into_iter().flatten();
-        Ok(names.map(|(name, node)| (name.clone(), *node)).collect())
+        Ok(names.map(|(name, node)| (name.to_os_string(), *node)).collect())
     }
 
     fn perform(&mut self, operation: DirOp) {
-        self.live.apply(&operation);
-        self.journal.push(operation);
+        Arc::make_mut(&mut self.live).apply(&operation);
+        self.journal.push(Arc::new(operation));
     }
 
     /// Makes a directory and what is missing above it. `order` is asked once for each.
@@ -211,7 +217,7 @@ impl Directories {
                 None => {
                     self.dirs_made += 1;
                     let made = DirId(self.dirs_made);
-                    let changes = vec![((dir, name.to_owned()), Some(Node::Dir(made)))];
+                    let changes = vec![((dir, name.into()), Some(Node::Dir(made)))];
                     self.perform(DirOp { order: order(), kind: DirOpKind::Link, changes });
                     made
                 }
@@ -279,7 +285,7 @@ impl Directories {
 
     /// Takes the operations of a directory out of the journal: those that touch it, and for one that moved something
     /// between two directories also what came before it in the other one.
-    fn take_operations(&mut self, dir: DirId) -> Vec<DirOp> {
+    fn take_operations(&mut self, dir: DirId) -> Vec<Arc<DirOp>> {
         let mut dirs = BTreeSet::from([dir]);
         let mut taken = Vec::new();
         let mut left = Vec::new();
@@ -298,8 +304,13 @@ impl Directories {
     }
 
     pub(super) fn sync(&mut self, dir: DirId) {
-        for operation in self.take_operations(dir) {
-            self.durable.apply(&operation);
+        let operations = self.take_operations(dir);
+        if operations.is_empty() {
+            return;
+        }
+        let durable = Arc::make_mut(&mut self.durable);
+        for operation in operations {
+            durable.apply(&operation);
         }
     }
 
@@ -307,13 +318,13 @@ impl Directories {
     /// same names; no later sync makes the others so.
     pub(super) fn fail_sync(&mut self, dir: DirId, keep: impl FnMut(&DirOp) -> bool) {
         let operations = self.take_operations(dir);
-        self.durable.apply_kept(&operations, keep);
+        Arc::make_mut(&mut self.durable).apply_kept(&operations, keep);
     }
 
     /// The tree after a power cut. `keep` is asked for each operation, the last one first; one that is kept keeps the
     /// earlier ones on the same names, so that a name never skips back over what it was in between.
     pub(super) fn after_power_cut(&self, keep: impl FnMut(&DirOp) -> bool) -> Tree {
-        let mut tree = self.durable.clone();
+        let mut tree = Tree::clone(&self.durable);
         tree.apply_kept(&self.journal, keep);
         tree
     }

@@ -8,7 +8,8 @@
 use super::SimFs;
 use super::directory::{Directories, FileNumber, Node};
 use super::faults::{Control, FailedSync, Fault};
-use super::pages::{Content, Image};
+use super::image::{Fingerprint, Image};
+use super::pages::Content;
 use super::power::{Decisions, PowerCut};
 use super::random::Random;
 use crate::fs::Entry;
@@ -324,8 +325,12 @@ impl Disk {
         let mut files = BTreeMap::new();
         for file in tree.files() {
             let content = &self.inode(file).content;
-            let image = content.after_power_cut(&decisions.survival(content));
-            files.insert(file, Inode::named(Content::durable(image)));
+            let content = if content.is_durable() {
+                Arc::clone(content)
+            } else {
+                Arc::new(Content::durable(content.after_power_cut(&decisions.survival(content))))
+            };
+            files.insert(file, Inode { content, handles: 0, has_name: true });
         }
         Disk {
             control: Control::default(),
@@ -341,18 +346,17 @@ impl Disk {
         }
     }
 
-    /// Feeds all names and contents, as seen, to `put`.
-    pub(super) fn digest(&self, mut put: impl FnMut(&[u8])) {
+    /// A hash of all names and contents, as seen.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = Fingerprint::default();
         self.directories.live().walk(|path, node| {
-            put(path.as_os_str().as_encoded_bytes());
+            hasher.add(path.as_os_str().as_encoded_bytes());
             match node {
-                Node::Dir(_) => put(&[0, b'd']),
-                Node::File(file) => {
-                    put(&[0, b'f']);
-                    self.inode(file).content.live().digest(&mut put);
-                }
+                Node::Dir(_) => hasher.add(b"d"),
+                Node::File(file) => hasher.add(&self.inode(file).content.live().fingerprint().to_le_bytes()),
             }
         });
+        hasher.finish()
     }
 
     /// The paths of all files, as seen.

@@ -5,10 +5,10 @@
 //! Invariant: operation `n` is the one that is called when `operations()` is `n`.
 //! Invariant: once halted, nothing is counted and nothing has an effect any more.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::BitOr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What kind of call an operation is: the methods of [`crate::Fs`] and [`crate::File`]. (`read` is an open, a length
 /// and a read; `advise` cannot fail and does not count.)
@@ -276,9 +276,7 @@ impl Fault {
 /// The count, the log, and what is to fail.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    log: Vec<(OpKind, u32)>,
-    paths: Vec<PathBuf>,
-    path_numbers: BTreeMap<PathBuf, u32>,
+    log: Vec<(OpKind, Arc<Path>)>,
     halt_at: Option<u64>,
     faults: Vec<(u64, Fault)>,
     /// The last operation was interrupted, so that the next one is not.
@@ -291,12 +289,17 @@ impl Control {
     }
 
     pub(super) fn kinds(&self) -> Vec<OpKind> {
-        self.log.iter().map(|&(kind, _)| kind).collect()
+        self.log.iter().map(|(kind, _)| *kind).collect()
     }
 
     pub(super) fn operation(&self, n: u64) -> Option<(OpKind, PathBuf)> {
-        let &(kind, path) = self.log.get(usize::try_from(n).ok()?)?;
-        Some((kind, self.paths[path as usize].clone()))
+        let (kind, path) = self.log.get(usize::try_from(n).ok()?)?;
+        Some((*kind, path.to_path_buf()))
+    }
+
+    pub(super) fn last_change(&self) -> Option<(OpKind, PathBuf)> {
+        let (kind, path) = self.log.iter().rev().find(|(kind, _)| kind.changes_disk())?;
+        Some((*kind, path.to_path_buf()))
     }
 
     pub(super) fn halt_at(&mut self, n: u64) {
@@ -316,13 +319,12 @@ impl Control {
     }
 
     /// Counts an operation. Tells the fault that it must fail with.
-    pub(super) fn begin(&mut self, kind: OpKind, path: &Path) -> io::Result<Option<Fault>> {
+    pub(super) fn begin(&mut self, kind: OpKind, path: &Arc<Path>) -> io::Result<Option<Fault>> {
         if self.is_halted() {
             return Err(io::Error::other("the simulated process has halted"));
         }
         let n = self.operations();
-        let path = self.path_number(path);
-        self.log.push((kind, path));
+        self.log.push((kind, Arc::clone(path)));
         let was_interrupted = std::mem::take(&mut self.was_interrupted);
         let hit = self.faults.iter().position(|(from, fault)| {
             let is_over = fault.kind == FaultKind::Interrupted && was_interrupted;
@@ -335,15 +337,5 @@ impl Control {
         }
         self.was_interrupted = fault.kind == FaultKind::Interrupted;
         Ok(Some(fault))
-    }
-
-    fn path_number(&mut self, path: &Path) -> u32 {
-        if let Some(&number) = self.path_numbers.get(path) {
-            return number;
-        }
-        let number = u32::try_from(self.paths.len()).expect("fewer than 2^32 paths in one simulation");
-        self.paths.push(path.to_owned());
-        self.path_numbers.insert(path.to_owned(), number);
-        number
     }
 }

@@ -3,130 +3,14 @@
 //! Owns the bytes and the length. Never decides what survives a power cut: [`super::power`] does, and hands the
 //! decision in as a [`Survival`].
 //!
-//! Invariant: bytes at and above an image's length are zero, so that growing it shows zeros.
 //! Invariant: `changes` holds all that was done since the last sync, in order; a page that differs between the two
 //! images without a change was lost by a failed sync.
 
 use super::faults::FailedSync;
+use super::image::{Image, SECTOR_BYTES, SECTORS_PER_PAGE, parts};
 use super::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The unit in which the system writes back.
-pub(super) const PAGE_BYTES: usize = 4096;
-/// The unit in which a disk writes: whole or not at all.
-pub(super) const SECTOR_BYTES: usize = 512;
-pub(super) const SECTORS_PER_PAGE: usize = PAGE_BYTES / SECTOR_BYTES;
-
-type Page = [u8; PAGE_BYTES];
-static ZERO_PAGE: Page = [0; PAGE_BYTES];
-
-/// Bytes at one moment. Pages that are missing are zero.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Image {
-    pages: BTreeMap<u64, Arc<Page>>,
-    len: u64,
-}
-
-impl Image {
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn page(&self, number: u64) -> &Page {
-        self.pages.get(&number).map_or(&ZERO_PAGE, |page| page)
-    }
-
-    fn page_mut(&mut self, number: u64) -> &mut Page {
-        Arc::make_mut(self.pages.entry(number).or_insert_with(|| Arc::new(ZERO_PAGE)))
-    }
-
-    /// Takes over a page of another image, absence included.
-    fn copy_page(&mut self, number: u64, from: &Image) {
-        match from.pages.get(&number) {
-            Some(page) => self.pages.insert(number, Arc::clone(page)),
-            None => self.pages.remove(&number),
-        };
-    }
-
-    /// Fills `buf` as far as the image goes. Tells how far.
-    pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
-        let len = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
-        for part in parts(offset, len) {
-            buf[part.from.clone()].copy_from_slice(&self.page(part.page)[part.within(offset)]);
-        }
-        len
-    }
-
-    fn write(&mut self, bytes: &[u8], offset: u64) {
-        for part in parts(offset, bytes.len()) {
-            self.page_mut(part.page)[part.within(offset)].copy_from_slice(&bytes[part.from.clone()]);
-        }
-        self.len = self.len.max(offset + bytes.len() as u64);
-    }
-
-    fn set_len(&mut self, len: u64) {
-        self.len = len;
-        self.pages.split_off(&len.div_ceil(PAGE_BYTES as u64));
-        let tail = (len % PAGE_BYTES as u64) as usize;
-        if tail > 0 && self.pages.contains_key(&(len / PAGE_BYTES as u64)) {
-            self.page_mut(len / PAGE_BYTES as u64)[tail..].fill(0);
-        }
-    }
-
-    /// All its bytes. Only for files that a test made.
-    pub(super) fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(self.len).expect("a simulated file fits the memory")];
-        self.read(&mut bytes, 0);
-        bytes
-    }
-
-    pub(super) fn from_bytes(bytes: &[u8]) -> Image {
-        let mut image = Image::default();
-        image.write(bytes, 0);
-        image
-    }
-
-    /// Feeds the length and all pages that are not zero to `put`.
-    pub(super) fn digest(&self, mut put: impl FnMut(&[u8])) {
-        put(&self.len.to_le_bytes());
-        for (number, page) in &self.pages {
-            if page.as_slice() != ZERO_PAGE {
-                put(&number.to_le_bytes());
-                put(page.as_slice());
-            }
-        }
-    }
-}
-
-/// The part of a write that lies in one page.
-struct Part {
-    page: u64,
-    /// Where in the written bytes.
-    from: std::ops::Range<usize>,
-}
-
-impl Part {
-    /// Where in the page.
-    fn within(&self, offset: u64) -> std::ops::Range<usize> {
-        let start = ((offset + self.from.start as u64) % PAGE_BYTES as u64) as usize;
-        start..start + self.from.len()
-    }
-}
-
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        if at == len {
-            return None;
-        }
-        let here = offset + at as u64;
-        let room = PAGE_BYTES - (here % PAGE_BYTES as u64) as usize;
-        let from = at..len.min(at + room);
-        at = from.end;
-        Some(Part { page: here / PAGE_BYTES as u64, from })
-    })
-}
 
 /// Something done to a file since its last sync.
 #[derive(Clone, Debug)]
@@ -191,15 +75,24 @@ pub(super) struct Torn {
 /// A file's bytes, as read and as durable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
-    live: Image,
-    durable: Image,
+    /// Shared with the durable image, and with other disks, as long as they are the same.
+    live: Arc<Image>,
+    durable: Arc<Image>,
     changes: Vec<Change>,
+    /// A sync has failed: the images may differ without a change.
+    has_failed: bool,
 }
 
 impl Content {
     /// Durable as it is.
     pub(super) fn durable(image: Image) -> Content {
-        Content { live: image.clone(), durable: image, changes: Vec::new() }
+        let image = Arc::new(image);
+        Content { live: Arc::clone(&image), durable: image, changes: Vec::new(), has_failed: false }
+    }
+
+    /// Whether a power cut would leave exactly what is seen.
+    pub(super) fn is_durable(&self) -> bool {
+        self.changes.is_empty() && !self.has_failed
     }
 
     pub(super) fn live(&self) -> &Image {
@@ -214,17 +107,17 @@ impl Content {
         if bytes.is_empty() {
             return;
         }
-        self.live.write(bytes, offset);
+        Arc::make_mut(&mut self.live).write(bytes, offset);
         self.changes.push(Change { order, effect: Effect::Write { offset, bytes: bytes.into() } });
     }
 
     pub(super) fn set_len(&mut self, len: u64, order: u64) {
         let effect = match len {
-            len if len > self.live.len => Effect::Grow { len },
-            len if len < self.live.len => Effect::Shrink { len },
+            len if len > self.live.len() => Effect::Grow { len },
+            len if len < self.live.len() => Effect::Shrink { len },
             _ => return,
         };
-        self.live.set_len(len);
+        Arc::make_mut(&mut self.live).set_len(len);
         self.changes.push(Change { order, effect });
     }
 
@@ -234,51 +127,59 @@ impl Content {
     }
 
     pub(super) fn sync(&mut self) {
+        if !self.has_failed {
+            self.durable = Arc::clone(&self.live);
+            self.changes.clear();
+            return;
+        }
         let dirty = self.dirty_pages();
+        let durable = Arc::make_mut(&mut self.durable);
         // Shrinks first, then the pages as they are now: those may have been written again since.
         for change in &self.changes {
             if let Effect::Shrink { len } = change.effect {
-                self.durable.set_len(len.min(self.durable.len));
+                durable.set_len(len.min(durable.len()));
             }
         }
         for page in dirty {
-            self.durable.copy_page(page, &self.live);
+            durable.copy_page(page, &self.live);
         }
-        self.durable.set_len(self.live.len);
+        durable.set_len(self.live.len());
         self.changes.clear();
     }
 
     pub(super) fn fail_sync(&mut self, kind: FailedSync, random: &mut Random) {
         let dirty = self.dirty_pages();
         let changes = std::mem::take(&mut self.changes);
+        self.has_failed = true;
+        let (live, durable) = (Arc::make_mut(&mut self.live), Arc::make_mut(&mut self.durable));
         match kind {
             FailedSync::PagesClean => {}
             FailedSync::PagesDropped => {
                 for page in dirty {
-                    self.live.copy_page(page, &self.durable);
+                    live.copy_page(page, durable);
                 }
             }
             FailedSync::PagesMixed => {
                 let has_len = random.coin();
                 if has_len {
                     for change in changes.iter().filter(|change| change.is_shrink()) {
-                        self.durable.set_len(change.len_after(self.durable.len).min(self.durable.len));
+                        durable.set_len(change.len_after(durable.len()).min(durable.len()));
                     }
-                    self.durable.set_len(self.live.len);
+                    durable.set_len(live.len());
                 }
                 // What was written after a shrink that is not there is not there either.
                 let may_be_durable = has_len || !changes.iter().any(Change::is_shrink);
                 for page in dirty {
                     match random.below(3) {
-                        0 if may_be_durable => self.durable.copy_page(page, &self.live),
-                        1 => self.live.copy_page(page, &self.durable),
+                        0 if may_be_durable => durable.copy_page(page, live),
+                        1 => live.copy_page(page, durable),
                         _ => {}
                     }
                 }
-                self.durable.set_len(self.durable.len);
+                durable.set_len(durable.len());
             }
         }
-        self.live.set_len(self.live.len);
+        live.set_len(live.len());
     }
 
     /// What is on the disk after a power cut.
@@ -306,7 +207,7 @@ impl Content {
             }
         }
         let len =
-            self.changes[..len_through].iter().fold(self.durable.len, |len, change| change.len_after(len));
+            self.changes[..len_through].iter().fold(self.durable.len(), |len, change| change.len_after(len));
         image.set_len(len);
         image
     }
@@ -314,7 +215,7 @@ impl Content {
     /// The durable image, with each page's writes through `page_through` of it and the shrinks through `len_through`.
     /// Its length means nothing.
     fn replay(&self, len_through: usize, page_through: impl Fn(u64) -> usize) -> Image {
-        let mut image = self.durable.clone();
+        let mut image = Image::clone(&self.durable);
         for (at, change) in self.changes.iter().enumerate() {
             match &change.effect {
                 Effect::Write { offset, bytes } => {

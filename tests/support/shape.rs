@@ -10,7 +10,7 @@ use nyala::{Schema, Type, Value};
 use crate::random::Random;
 
 /// One column of a key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
     Int(i64),
     IntDown(Reverse<i64>),
@@ -62,7 +62,7 @@ pub(crate) fn values(parts: &[Part]) -> Vec<Value<'_>> {
 }
 
 /// The columns of a row that are not in its key: the same in every shape.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
     pub(crate) number: i64,
     pub(crate) note: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) fn record<'a>(key: &'a Key, row: &'a Row) -> Vec<Value<'a>> {
 }
 
 /// The schema of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     Int,
     TextTimeDown,

@@ -1,0 +1,226 @@
+//! What may be found after a power cut, by the operation of the disk before which the power goes.
+//!
+//! Owns the state after each event, when each began, and up to where everything had to be durable when. "Moment `n`" is
+//! before operation `n`, with everything that a caller was told up to then.
+//!
+//! Invariant: what may be found at a moment are states along one line, the order of commits, from the last that must be
+//! durable to the last that had begun; and beside its end the events that failed, as long as they are undecided.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::state::{Event, State};
+
+/// One state along the line.
+#[derive(Clone, Debug)]
+struct Point {
+    state: State,
+    hash: u64,
+    /// The operation with which its event began; 0 for the first.
+    begun: u64,
+    /// What led to it; none for the first.
+    event: Option<Event>,
+}
+
+/// An event that failed, on top of the line as it was then.
+#[derive(Clone, Debug)]
+struct Failed {
+    point: Point,
+    /// From here on it must be absent. None if it is undecided for ever.
+    absent_from: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    line: Vec<Point>,
+    failed: Vec<Failed>,
+    /// From a moment on, the first place of the line that may be found. Both ascend.
+    floors: Vec<(u64, usize)>,
+}
+
+/// A hash of a state, to find it among others.
+pub(crate) fn hash_of(state: &State) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Point {
+    fn new(state: State, begun: u64, event: Option<Event>) -> Point {
+        Point { hash: hash_of(&state), state, begun, event }
+    }
+}
+
+impl History {
+    /// One that begins with a state that is durable.
+    pub(crate) fn new(state: State) -> History {
+        History { line: vec![Point::new(state, 0, None)], failed: Vec::new(), floors: vec![(0, 0)] }
+    }
+
+    pub(crate) fn now(&self) -> &State {
+        &self.line.last().expect("there is a first").state
+    }
+
+    /// An event begins, with the next operation.
+    pub(crate) fn begin(&mut self, event: Event, next_operation: u64) {
+        let mut state = self.now().clone();
+        state.apply(&event);
+        self.line.push(Point::new(state, next_operation, Some(event)));
+    }
+
+    /// The event that has begun last failed: `absent_from` that operation on, or for ever undecided.
+    pub(crate) fn fail(&mut self, absent_from: Option<u64>) {
+        let point = self.line.pop().expect("an event has begun");
+        assert!(!self.line.is_empty(), "an event has begun");
+        self.failed.push(Failed { point, absent_from });
+    }
+
+    /// All that is there now is durable from this moment on.
+    pub(crate) fn all_durable(&mut self, moment: u64) {
+        self.durable_through(moment, self.line.len() - 1);
+    }
+
+    /// All up to the last event that concerns a table is durable from this moment on.
+    pub(crate) fn table_durable(&mut self, moment: u64, table: &str) {
+        let concerns = |point: &Point| point.event.as_ref().is_some_and(|event| event.concerns(table));
+        if let Some(at) = self.line.iter().rposition(concerns) {
+            self.durable_through(moment, at);
+        }
+    }
+
+    fn durable_through(&mut self, moment: u64, at: usize) {
+        let &(last_moment, last) = self.floors.last().expect("there is a first");
+        assert!(last_moment <= moment, "time goes on");
+        if last < at {
+            self.floors.push((moment, at));
+        }
+    }
+
+    /// The last place that was durable at this moment.
+    pub(crate) fn floor(&self, moment: u64) -> usize {
+        let known = self.floors.partition_point(|(from, _)| *from <= moment);
+        self.floors[known - 1].1
+    }
+
+    fn is_permitted(&self, place: usize, moment: u64, floor: usize) -> bool {
+        place >= floor && (place == 0 || self.line[place].begun < moment)
+    }
+
+    /// The first place from `floor` on at which the state is permitted at this moment; one past the line for an event
+    /// that failed.
+    pub(crate) fn find(&self, hash: u64, moment: u64, floor: usize) -> Option<usize> {
+        let floor = floor.max(self.floor(moment));
+        let on_line = (0..self.line.len())
+            .find(|&place| self.line[place].hash == hash && self.is_permitted(place, moment, floor));
+        let may_be_there = |failed: &&Failed| {
+            let undecided = failed.absent_from.is_none_or(|from| moment < from);
+            failed.point.hash == hash && failed.point.begun < moment && undecided
+        };
+        on_line.or_else(|| self.failed.iter().find(may_be_there).map(|_| self.line.len()))
+    }
+
+    /// Why a state is not permitted: how it differs from the oldest and from the newest that is.
+    pub(crate) fn explain(&self, found: &State, moment: u64, floor: usize) -> String {
+        let floor = floor.max(self.floor(moment));
+        let newest = (floor..self.line.len())
+            .rev()
+            .find(|&place| self.is_permitted(place, moment, floor))
+            .unwrap_or(floor);
+        let hash = hash_of(found);
+        let is_old = self.line[..floor].iter().any(|point| point.hash == hash);
+        let is_new = self.line[newest + 1..].iter().any(|point| point.hash == hash);
+        let was_refused = self.failed.iter().any(|failed| failed.point.hash == hash);
+        let remark = match (is_old, is_new, was_refused) {
+            (true, ..) => "\nIt is an older state: something durable was lost.",
+            (_, true, _) => "\nIt is a newer state: an event that had not begun.",
+            (.., true) => "\nIt has an event that was refused.",
+            _ => "",
+        };
+        format!(
+            "what was found is none of the {} states that are permitted.{remark}\nAgainst the oldest:\n{}\nAgainst \
+             the newest:\n{}",
+            newest + 1 - floor,
+            self.line[floor].state.difference(found),
+            self.line[newest].state.difference(found),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::shape::{Part, Row, Shape};
+    use crate::state::Change;
+
+    fn put(number: i64) -> Event {
+        let row = Arc::new(Row { number, note: None, blob: Vec::new() });
+        Event::Batch(vec![Change { table: "t".into(), key: vec![Part::Int(number)], row: Some(row) }])
+    }
+
+    fn after(numbers: &[i64]) -> u64 {
+        let mut state = State::default();
+        state.apply(&Event::Create("t".into(), Shape::Int));
+        numbers.iter().for_each(|&number| state.apply(&put(number)));
+        hash_of(&state)
+    }
+
+    /// A table, then rows 1 to 3; the second is durable when operation 8 begins.
+    fn history() -> History {
+        let mut history = History::new(State::default());
+        history.begin(Event::Create("t".into(), Shape::Int), 0);
+        history.all_durable(4);
+        history.begin(put(1), 4);
+        history.begin(put(2), 6);
+        history.all_durable(8);
+        history.begin(put(3), 10);
+        history
+    }
+
+    #[test]
+    fn only_states_between_the_durable_and_the_begun_are_permitted() {
+        let history = history();
+        assert_eq!(history.find(hash_of(&State::default()), 0, 0), Some(0));
+        assert_eq!(history.find(after(&[]), 0, 0), None, "its first operation is not done");
+        assert_eq!(history.find(after(&[]), 1, 0), Some(1));
+        assert_eq!(history.find(hash_of(&State::default()), 4, 0), None, "it was acknowledged");
+        assert_eq!(history.find(after(&[1]), 4, 0), None);
+        assert_eq!(history.find(after(&[1]), 7, 0), Some(2));
+        assert_eq!(history.find(after(&[2]), 7, 0), None, "the first is missing");
+        assert_eq!(history.find(after(&[1]), 8, 0), None, "the second was synced");
+        assert_eq!(history.find(after(&[1, 2]), 12, 0), Some(3));
+        assert_eq!(history.find(after(&[1, 2, 3]), 12, 0), Some(4));
+        assert_eq!(history.find(after(&[1, 2]), 12, 4), None, "more was found earlier");
+    }
+
+    #[test]
+    fn what_failed_is_permitted_until_it_was_refused() {
+        let mut history = history();
+        history.begin(put(4), 12);
+        history.fail(Some(15));
+        history.begin(put(5), 16);
+        assert!(history.find(after(&[1, 2, 3, 4]), 13, 0).is_some());
+        assert_eq!(history.find(after(&[1, 2, 3, 4]), 15, 0), None);
+        assert_eq!(history.find(after(&[1, 2, 3, 5]), 17, 0), Some(5));
+        history.begin(put(6), 18);
+        history.fail(None);
+        assert!(history.find(after(&[1, 2, 3, 5, 6]), 100, 0).is_some());
+        assert!(history.find(after(&[1, 2, 3, 4, 5, 6]), 100, 0).is_none());
+    }
+
+    #[test]
+    fn a_flush_makes_what_concerns_its_table_durable() {
+        let mut history = history();
+        history.begin(Event::Create("u".into(), Shape::Int), 12);
+        history.table_durable(14, "t");
+        assert_eq!((history.floor(13), history.floor(14)), (3, 4));
+    }
+
+    #[test]
+    fn a_failure_says_what_kind_it_is() {
+        let history = history();
+        let mut state = State::default();
+        state.apply(&Event::Create("t".into(), Shape::Int));
+        assert!(history.explain(&state, 12, 0).contains("something durable was lost"));
+    }
+}

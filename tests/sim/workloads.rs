@@ -1,0 +1,317 @@
+//! The workloads: named scripts that follow from a seed, each with an eye to one part of the engine.
+
+use nyala::vfs::sim::{FailedSync, Fault, LastWrite, OpKind, OpSet, PowerCut};
+use nyala::{Durability, Options};
+
+use crate::settings::{each_batch, roomy, tiny};
+use crate::shape::{Part, Row, Shape};
+use crate::verbs::{Op, Verb};
+use crate::world::{Era, World};
+
+/// A script and the options that it runs with.
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) options: fn() -> Options,
+    script: fn(&mut World),
+}
+
+/// All of them.
+pub(crate) const WORKLOADS: [Workload; 14] = [
+    Workload { name: "first_open", options: roomy, script: first_open },
+    Workload { name: "verbs", options: roomy, script: verbs },
+    Workload { name: "tables", options: tiny, script: tables },
+    Workload { name: "flushes", options: tiny, script: flushes },
+    Workload { name: "background", options: each_batch, script: background },
+    Workload { name: "compaction", options: tiny, script: compaction },
+    Workload { name: "moved_rows", options: each_batch, script: moved_rows },
+    Workload { name: "manifest_rolls", options: roomy, script: manifest_rolls },
+    Workload { name: "log_segments", options: small_segments, script: log_segments },
+    Workload { name: "snapshots", options: each_batch, script: snapshots },
+    Workload { name: "reopenings", options: tiny, script: reopenings },
+    Workload { name: "recoveries", options: tiny, script: recoveries },
+    Workload { name: "full_disk", options: tiny, script: full_disk },
+    Workload { name: "failing_disk", options: tiny, script: failing_disk },
+];
+
+impl Workload {
+    pub(crate) fn named(name: &str) -> Option<&'static Workload> {
+        WORKLOADS.iter().find(|workload| workload.name == name)
+    }
+
+    /// Runs the script on an empty disk.
+    pub(crate) fn run(&self, seed: u64) -> Vec<Era> {
+        let name = self.name.bytes().fold(seed, |hash, byte| hash.rotate_left(7) ^ u64::from(byte));
+        let mut world = World::new(name, (self.options)());
+        world.open();
+        (self.script)(&mut world);
+        world.compare();
+        world.finish()
+    }
+}
+
+fn small_segments() -> Options {
+    Options { log_segment_bytes: 4 << 10, log_bytes_max: 64 << 10, ..roomy() }
+}
+
+/// The making of a database, and the first row.
+fn first_open(world: &mut World) {
+    world.create("a");
+    world.write_batch(1, Durability::Sync);
+    world.close_and_open();
+    world.write_batch(1, Durability::Buffered);
+}
+
+/// Every verb, and batches over several tables, buffered and synced.
+fn verbs(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..60 {
+        match world.random.below(4) {
+            0 | 1 => world.write_one(),
+            _ => world.write_some(8),
+        }
+    }
+}
+
+/// Tables are made, written, dropped, and made again under the same names.
+fn tables(world: &mut World) {
+    for _ in 0..24 {
+        let name = *world.random.pick(&["a", "b", "c"]);
+        if world.has(name) {
+            world.drop(name)
+        } else {
+            world.create(name)
+        }
+        for _ in 0..world.random.below(3) {
+            world.write_some(6);
+        }
+        if world.random.one_in(4) {
+            world.flush_table();
+        }
+    }
+}
+
+/// Flushes of everything and of single tables, that were asked for.
+fn flushes(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..14 {
+        for _ in 0..world.random.below(3) {
+            world.write_some(6);
+        }
+        match world.random.below(3) {
+            0 => world.flush(),
+            1 => world.flush_table(),
+            _ => world.sync(),
+        }
+    }
+}
+
+/// Memtables that are sealed after every batch: flushes, compactions and the bound of the log come by themselves.
+fn background(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..30 {
+        world.write_some(10);
+    }
+}
+
+/// Runs of several files, compacted when asked and by chance.
+fn compaction(world: &mut World) {
+    world.create("a");
+    for _ in 0..8 {
+        world.write_batch(40, Durability::Buffered);
+        world.flush_table();
+        if world.random.one_in(3) {
+            world.compact();
+        }
+    }
+    world.compact();
+}
+
+/// The same few keys overwritten: rowsets fill with garbage, and what is left of them moves.
+fn moved_rows(world: &mut World) {
+    world.create_as("a", Shape::TextDown);
+    for round in 0..10 {
+        for _ in 0..2 {
+            world.write_batch(20, Durability::Buffered);
+        }
+        if round % 3 == 2 {
+            world.compact();
+        }
+    }
+}
+
+/// Keys so long that a few edits fill a manifest.
+fn manifest_rolls(world: &mut World) {
+    const KEY_BYTES: usize = 3000;
+    world.create_as("a", Shape::Bytes);
+    for round in 0..16 {
+        let op = |byte: u8, world: &mut World| {
+            let mut key = vec![byte; KEY_BYTES];
+            key.push(world.random.below(3) as u8);
+            let row = Row { number: round, note: None, blob: vec![byte; 10] };
+            let verb = if world.random.one_in(5) { Verb::Delete } else { Verb::Upsert(row) };
+            Op { table: "a".to_owned(), key: vec![Part::Bytes(key)], verb }
+        };
+        let ops = vec![op(1, world), op(2, world)];
+        world.write_ops(&ops, Durability::Buffered);
+        world.flush_table();
+        if round % 6 == 5 {
+            world.compact();
+        }
+    }
+}
+
+/// Batches that end within a segment, fill one, and are longer than one.
+fn log_segments(world: &mut World) {
+    world.create_as("a", Shape::Int);
+    world.create("b");
+    for _ in 0..40 {
+        let bytes = *world.random.pick(&[10, 100, 700, 700, 1500, 5000]);
+        let number = world.random.within(0..40);
+        let row = Row { number, note: None, blob: world.random.bytes(bytes) };
+        let op = Op { table: "a".to_owned(), key: vec![Part::Int(number)], verb: Verb::Upsert(row) };
+        let durability = if world.random.one_in(4) { Durability::Sync } else { Durability::Buffered };
+        world.write_ops(&[op], durability);
+        if world.random.one_in(5) {
+            world.write_some(4);
+        }
+    }
+}
+
+/// Snapshots that outlive flushes and compactions.
+fn snapshots(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..24 {
+        world.write_some(8);
+        match world.random.below(8) {
+            0..3 => world.keep_snapshot(),
+            3 => world.drop_snapshot(),
+            4 => world.compact(),
+            _ => {}
+        }
+        world.read_snapshots();
+    }
+}
+
+/// Closed and opened, killed and opened, with something to replay or with nothing.
+fn reopenings(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..10 {
+        for _ in 0..world.random.below(4) {
+            world.write_some(10);
+        }
+        match world.random.below(3) {
+            0 => world.close_and_open(),
+            _ => world.kill_and_open(),
+        }
+    }
+}
+
+/// Power cuts, and what is written between one and the next.
+fn recoveries(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..8 {
+        for _ in 0..1 + world.random.below(4) {
+            world.write_some(10);
+        }
+        if world.random.one_in(3) {
+            world.flush_table();
+        }
+        let seed = world.random.next();
+        let policy = if world.random.one_in(2) {
+            // A torn tail of the log, which is saved aside.
+            world.write_batch(10, Durability::Buffered);
+            PowerCut { last_write: LastWrite::TornSectors, seed, ..PowerCut::keep_all() }
+        } else {
+            PowerCut::random(seed)
+        };
+        world.cut_and_open(&policy);
+    }
+}
+
+/// A disk that is full again and again, wherever that strikes.
+fn full_disk(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..10 {
+        world.write_some(10);
+        if world.random.one_in(2) {
+            let free = world.random.below(12_000) as u64;
+            world.fill(free);
+        } else {
+            let after = world.random.below(12) as u64;
+            world.arm(after, Fault::enospc().on(OpSet::of(OpKind::Write)).forever());
+        }
+        for _ in 0..1 + world.random.below(6) {
+            anything(world);
+        }
+        if !world.heal() {
+            let policy = PowerCut::random(world.random.next());
+            world.cut_and_open(&policy);
+        }
+    }
+}
+
+/// A disk of which one call fails, again and again: mostly a sync, in each of the ways in which a sync can fail.
+fn failing_disk(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..14 {
+        world.write_some(6);
+        let kind = *world.random.pick(&[
+            FailedSync::PagesClean,
+            FailedSync::PagesClean,
+            FailedSync::PagesDropped,
+            FailedSync::PagesMixed,
+        ]);
+        let fault = match world.random.below(4) {
+            0 => Fault::eio().on(OpSet::CHANGES),
+            1 => Fault::short().forever(),
+            _ => Fault::eio().on(OpSet::SYNCS),
+        };
+        let after = world.random.below(20) as u64;
+        world.arm(after, fault.sync(kind));
+        for _ in 0..2 + world.random.below(6) {
+            anything(world);
+        }
+        if !world.heal() {
+            let policy = PowerCut::random(world.random.next());
+            world.cut_and_open(&policy);
+        }
+    }
+}
+
+/// One verb of those that write.
+fn anything(world: &mut World) {
+    match world.random.below(12) {
+        0..3 => world.write_one(),
+        3..7 => world.write_some(10),
+        7 => world.flush(),
+        8 => world.flush_table(),
+        9 => world.compact(),
+        10 => world.sync(),
+        _ => {
+            let name = *world.random.pick(&["a", "b", "c"]);
+            if world.has(name) { world.drop(name) } else { world.create(name) }
+        }
+    }
+}
+
+/// What a process does after a power cut, before the next one: some batches, one of them synced, and whatever else.
+pub(crate) fn second_life(world: &mut World) {
+    for step in 0..4 {
+        if world.is_halted() {
+            return;
+        }
+        match step {
+            1 => world.write_batch(5, Durability::Sync),
+            2 => world.write_batch(5, Durability::Buffered),
+            _ => anything(world),
+        }
+    }
+}

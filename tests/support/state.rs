@@ -1,0 +1,101 @@
+//! What tables should hold, as ordered maps, and the events that change them. Never asks the engine anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::shape::{Key, Row, Shape};
+
+pub(crate) type Rows = BTreeMap<Key, Arc<Row>>;
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TableState {
+    pub(crate) shape: Shape,
+    pub(crate) rows: Arc<Rows>,
+}
+
+/// All tables at one moment, by name. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) tables: BTreeMap<String, TableState>,
+}
+
+/// One write of a batch: the row, or none for a deletion.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) table: String,
+    pub(crate) key: Key,
+    pub(crate) row: Option<Arc<Row>>,
+}
+
+/// What is committed in one step, whole or not at all.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Batch(Vec<Change>),
+    Create(String, Shape),
+    Drop(String),
+}
+
+impl Event {
+    /// Whether it changes this table.
+    pub(crate) fn concerns(&self, table: &str) -> bool {
+        match self {
+            Event::Batch(changes) => changes.iter().any(|change| change.table == table),
+            Event::Create(name, _) | Event::Drop(name) => name == table,
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Batch(changes) => {
+                for Change { table, key, row } in changes {
+                    let table =
+                        self.tables.get_mut(table).expect("the model writes to tables that are there");
+                    let rows = Arc::make_mut(&mut table.rows);
+                    match row {
+                        Some(row) => rows.insert(key.clone(), Arc::clone(row)),
+                        None => rows.remove(key),
+                    };
+                }
+            }
+            Event::Create(name, shape) => {
+                let fresh = TableState { shape: *shape, rows: Arc::default() };
+                assert!(self.tables.insert(name.clone(), fresh).is_none(), "made twice: {name}");
+            }
+            Event::Drop(name) => {
+                self.tables.remove(name).expect("the model drops tables that are there");
+            }
+        }
+    }
+
+    /// In a few words, how two states differ. For failures.
+    pub(crate) fn difference(&self, found: &State) -> String {
+        let mut words = Vec::new();
+        for name in self.tables.keys().chain(found.tables.keys()) {
+            match (self.tables.get(name), found.tables.get(name)) {
+                (Some(ours), Some(theirs)) if ours == theirs => {}
+                (Some(ours), Some(theirs)) => {
+                    let keys = ours.rows.keys().chain(theirs.rows.keys());
+                    let mut keys: Vec<&Key> =
+                        keys.filter(|key| ours.rows.get(*key) != theirs.rows.get(*key)).collect();
+                    keys.sort();
+                    keys.dedup();
+                    words.push(format!("table {name} ({:?}): {} keys differ:", ours.shape, keys.len()));
+                    for key in keys.iter().take(8) {
+                        let (ours, theirs) = (ours.rows.get(*key), theirs.rows.get(*key));
+                        words.push(format!("  {key:?}: expected {ours:?}, found {theirs:?}"));
+                    }
+                }
+                (ours, theirs) => words.push(format!(
+                    "table {name}: expected {}, found {}",
+                    if ours.is_some() { "it" } else { "none" },
+                    if theirs.is_some() { "it" } else { "none" }
+                )),
+            }
+        }
+        words.dedup();
+        words.join("\n")
+    }
+}

@@ -1,0 +1,139 @@
+//! Every verb of a table, alone and in batches, and what the model says should come of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nyala::{Error, ErrorKind, Table, Value, WriteBatch};
+
+use crate::random::Random;
+use crate::shape::{Key, Row, record, values};
+use crate::state::{Change, State};
+
+#[derive(Clone, Debug)]
+pub(crate) enum Verb {
+    Upsert(Row),
+    Insert(Row),
+    InsertIgnore(Row),
+    Update(Patch),
+    Delete,
+}
+
+/// The columns that an update names; maybe none.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    number: Option<i64>,
+    note: Option<Option<String>>,
+    blob: Option<Vec<u8>>,
+}
+
+impl Patch {
+    fn columns(&self) -> Vec<(&'static str, Value<'_>)> {
+        let number = self.number.map(|number| ("number", Value::Int(number)));
+        let note =
+            self.note.as_ref().map(|note| ("note", note.as_deref().map_or(Value::Null, Value::String)));
+        let blob = self.blob.as_ref().map(|blob| ("blob", Value::Binary(blob)));
+        number.into_iter().chain(note).chain(blob).collect()
+    }
+
+    fn apply(&self, row: &Row) -> Row {
+        Row {
+            number: self.number.unwrap_or(row.number),
+            note: self.note.clone().unwrap_or_else(|| row.note.clone()),
+            blob: self.blob.clone().unwrap_or_else(|| row.blob.clone()),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub(crate) table: String,
+    pub(crate) key: Key,
+    pub(crate) verb: Verb,
+}
+
+/// What comes of a batch: its changes, or the operation that fails.
+pub(crate) fn evaluate(state: &State, ops: &[Op]) -> Result<Vec<Change>, (usize, ErrorKind)> {
+    let mut changes = Vec::new();
+    let mut written: BTreeMap<(&str, &Key), Option<Arc<Row>>> = BTreeMap::new();
+    for (position, op) in ops.iter().enumerate() {
+        let before = match written.get(&(op.table.as_str(), &op.key)) {
+            Some(row) => row.clone(),
+            None => state.tables[&op.table].rows.get(&op.key).cloned(),
+        };
+        let row = match (&op.verb, before) {
+            (Verb::Upsert(row), _) | (Verb::Insert(row) | Verb::InsertIgnore(row), None) => {
+                Some(Arc::new(row.clone()))
+            }
+            (Verb::Insert(_), Some(_)) => return Err((position, ErrorKind::DuplicateKey)),
+            (Verb::InsertIgnore(_), Some(_)) => continue,
+            (Verb::Update(patch), Some(row)) => Some(Arc::new(patch.apply(&row))),
+            (Verb::Update(_), None) => return Err((position, ErrorKind::MissingRow)),
+            (Verb::Delete, _) => None,
+        };
+        written.insert((&op.table, &op.key), row.clone());
+        changes.push(Change { table: op.table.clone(), key: op.key.clone(), row });
+    }
+    Ok(changes)
+}
+
+impl Op {
+    /// An operation on a table of `state`. `number` tells its row from all others. An unchecked one cannot fail.
+    pub(crate) fn random(random: &mut Random, state: &State, table: &str, number: i64, checked: bool) -> Op {
+        let state = &state.tables[table];
+        let key = match random.below(3) {
+            // Keys that are there are of more use to deletions and updates.
+            0 if !state.rows.is_empty() => {
+                let index = random.below(state.rows.len());
+                state.rows.keys().nth(index).expect("within").clone()
+            }
+            _ => state.shape.random_key(random),
+        };
+        let verb = match random.below(if checked { 10 } else { 6 }) {
+            0..4 => Verb::Upsert(Row::random(random, number)),
+            4..6 => Verb::Delete,
+            6 => Verb::Insert(Row::random(random, number)),
+            7 => Verb::InsertIgnore(Row::random(random, number)),
+            _ => {
+                let row = Row::random(random, number);
+                Verb::Update(Patch {
+                    number: random.one_in(2).then_some(row.number),
+                    note: random.one_in(2).then_some(row.note),
+                    blob: random.one_in(3).then_some(row.blob),
+                })
+            }
+        };
+        Op { table: table.to_owned(), key, verb }
+    }
+
+    /// Performs it by the verb of a table's handle. `writes` is whether the model says that it writes something.
+    pub(crate) fn perform(&self, table: &Table, writes: bool) -> Result<(), Error> {
+        match &self.verb {
+            Verb::Upsert(row) => table.upsert(record(&self.key, row)),
+            Verb::Insert(row) => table.insert(record(&self.key, row)),
+            Verb::InsertIgnore(row) => table
+                .insert_ignore(record(&self.key, row))
+                .map(|written| assert_eq!(writes, written, "insert_ignore of {:?}", self.key)),
+            Verb::Update(patch) => {
+                let update = table.update(values(&self.key));
+                patch
+                    .columns()
+                    .into_iter()
+                    .fold(update, |update, (name, value)| update.set(name, value))
+                    .apply()
+            }
+            Verb::Delete => table.delete(values(&self.key)),
+        }
+    }
+
+    /// Adds it to a batch.
+    pub(crate) fn add_to(&self, batch: &mut WriteBatch, table: &Table) {
+        let added = match &self.verb {
+            Verb::Upsert(row) => batch.upsert(table, record(&self.key, row)),
+            Verb::Insert(row) => batch.insert(table, record(&self.key, row)),
+            Verb::InsertIgnore(row) => batch.insert_ignore(table, record(&self.key, row)),
+            Verb::Update(patch) => batch.update(table, values(&self.key), patch.columns()),
+            Verb::Delete => batch.delete(table, values(&self.key)),
+        };
+        added.unwrap_or_else(|error| panic!("{self:?} is legal: {error}"));
+    }
+}
