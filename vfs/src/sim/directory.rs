@@ -329,14 +329,15 @@ impl Directories {
         tree
     }
 
-    /// Whether some power cut could still bring the file back.
-    pub(super) fn may_return(&self, file: FileNumber) -> bool {
-        let node = Node::File(file);
-        self.durable.dirs.values().any(|names| names.values().any(|named| *named == node))
-            || self
-                .journal
-                .iter()
-                .any(|operation| operation.changes.iter().any(|(_, named)| *named == Some(node)))
+    /// The files that some power cut could still bring back, or leave.
+    pub(super) fn may_return(&self) -> BTreeSet<FileNumber> {
+        let durable = self.durable.dirs.values().flat_map(|names| names.values().copied());
+        let journal = self.journal.iter().flat_map(|operation| &operation.changes);
+        let file = |node| match node {
+            Node::File(file) => Some(file),
+            Node::Dir(_) => None,
+        };
+        durable.chain(journal.filter_map(|(_, named)| *named)).filter_map(file).collect()
     }
 }
 

@@ -162,8 +162,11 @@ impl Disk {
     }
 
     fn forget_unreachable(&mut self) {
-        let directories = &self.directories;
-        self.files.retain(|file, inode| inode.is_in_use() || directories.may_return(*file));
+        if self.files.values().all(Inode::is_in_use) {
+            return;
+        }
+        let returning = self.directories.may_return();
+        self.files.retain(|file, inode| inode.is_in_use() || returning.contains(file));
     }
 
     // Open files.
@@ -173,11 +176,8 @@ impl Disk {
     }
 
     pub(super) fn drop_handle(&mut self, file: FileNumber) {
-        let inode = self.inode_mut(file);
-        inode.handles -= 1;
-        if !inode.is_in_use() {
-            self.forget_unreachable();
-        }
+        // What has no name any more goes with the next sync of a directory.
+        self.inode_mut(file).handles -= 1;
     }
 
     pub(super) fn lock(&mut self, path: &Path) -> io::Result<FileNumber> {
