@@ -27,6 +27,11 @@ pub trait Source {
     /// # Errors
     /// If the next key cannot be read. It goes on saying so, and has no key any more.
     fn advance(&mut self) -> Result<(), Self::Error>;
+
+    /// The key after the one that it stands on, if it is at hand already: to go there cannot fail then.
+    fn next_key(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// Many sources read as one.
@@ -107,6 +112,34 @@ impl<S: Source> Merge<S> {
         }
         self.find_group();
         Ok(())
+    }
+
+    /// Hands the key that it stands on to `work`, with its source, and goes to the next key: if only one source stands on
+    /// it, and knows its next one. If not, `work` is not called, and the merge stays.
+    ///
+    /// Does the same as [`Merge::key`] and [`Merge::advance`], but finds out first who comes next, so that a processor
+    /// does not have to wait for that when the work is done.
+    ///
+    /// # Errors
+    /// As [`Merge::advance`], after `work`.
+    #[inline]
+    pub fn take_alone<R>(&mut self, work: impl FnOnce(&[u8], &S) -> R) -> Result<Option<R>, S::Error> {
+        let Merge { sources, direction, tree: Some(tree), group } = self else {
+            return Ok(None);
+        };
+        let ([alone], direction) = (&group[..], *direction) else {
+            return Ok(None);
+        };
+        let source = &sources[*alone];
+        let (Some(key), Some(next)) = (source.key(), source.next_key()) else {
+            return Ok(None);
+        };
+        let key_of = |index: usize| if index == *alone { Some(next) } else { sources[index].key() };
+        tree.replay(head(Some(next), direction), |a, b| compare_keys(key_of(a), key_of(b), direction));
+        let done = work(key, source);
+        sources[*alone].advance()?;
+        self.find_group();
+        Ok(Some(done))
     }
 
     #[inline]

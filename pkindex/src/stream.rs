@@ -90,6 +90,11 @@ impl Source for RunStream {
     }
 
     #[inline]
+    fn next_key(&self) -> Option<&[u8]> {
+        self.entries.key(self.at + 1)
+    }
+
+    #[inline]
     fn advance(&mut self) -> Result<()> {
         self.at += 1;
         if self.at < self.entries.len() { Ok(()) } else { self.next_block() }

@@ -100,14 +100,21 @@ pub(super) fn merge_runs(
         .collect::<pkindex::Result<Vec<RunStream>>>()?;
     let mut merge = Merge::new(streams, Direction::Forward);
     let mut keys = 0;
-    while let Some(key) = merge.key() {
-        for &source in merge.group() {
-            let stream = merge.source(source);
-            debug_assert_eq!(stream.key(), Some(key));
-            merger.merge(key, stream.value(), &mut out)?;
-            keys += 1;
+    loop {
+        match merge.take_alone(|key, stream| merger.merge(key, stream.value(), &mut out))? {
+            Some(merged) => {
+                merged?;
+                keys += 1;
+            }
+            None => {
+                let Some(key) = merge.key() else { break };
+                for &source in merge.group() {
+                    merger.merge(key, merge.source(source).value(), &mut out)?;
+                    keys += 1;
+                }
+                merge.advance()?;
+            }
         }
-        merge.advance()?;
     }
     merge.advance()?;
     merger.flush(&mut out)?;

@@ -79,23 +79,23 @@ fn merge_range(
         .collect::<Result<Vec<RunStream>>>()?;
     let mut merge = Merge::new(streams, Direction::Forward);
     let mut until_check = KEYS_BETWEEN_CHECKS;
-    while let Some(key) = merge.key() {
-        let newest = merge.source(merge.group()[0]).value();
-        let passed = if merge.group().len() == 1 { merger.pass(newest) } else { None };
-        if let Some(entry) = passed {
-            writer.add_encoded(key, newest, &[entry])?;
-        } else {
-            let lists = merge.group().iter().map(|&source| {
-                let stream = merge.source(source);
-                (stream.file(), stream.value())
-            });
-            match merger.merge(key, lists, relocate)? {
-                Merged::Pass(entry) => writer.add_encoded(key, newest, &[entry])?,
-                Merged::List(entries) => writer.add(key, None, entries)?,
-                Merged::Nothing => {}
+    loop {
+        let taken = merge.take_alone(|key, stream| -> Result<()> {
+            let list = stream.value();
+            match merger.pass(list) {
+                Some(entry) => writer.add_encoded(key, list, &[entry]),
+                None => write(key, std::iter::once(stream), merger, relocate, writer),
+            }
+        })?;
+        match taken {
+            Some(written) => written?,
+            None => {
+                let Some(key) = merge.key() else { break };
+                let streams = merge.group().iter().map(|&source| merge.source(source));
+                write(key, streams, merger, relocate, writer)?;
+                merge.advance()?;
             }
         }
-        merge.advance()?;
         until_check -= 1;
         if until_check == 0 {
             shared.check_cancelled()?;
@@ -106,6 +106,26 @@ fn merge_range(
     merge.advance()?;
     scratch.extend(merge.into_sources().into_iter().map(RunStream::into_scratch));
     Ok(())
+}
+
+/// Merges the lists of a key, which these streams stand on, the newest first, and writes what is left.
+#[inline]
+fn write<'s>(
+    key: &[u8],
+    streams: impl ExactSizeIterator<Item = &'s RunStream> + Clone,
+    merger: &mut KeyValueMerger<'_>,
+    relocate: &mut dyn Relocate,
+    writer: &mut RunWriter<'_>,
+) -> Result<()> {
+    let lists = streams.clone().map(|stream| (stream.file(), stream.value()));
+    match merger.merge(key, lists, relocate)? {
+        Merged::Pass(entry) => {
+            let newest = streams.map(RunStream::value).next().expect("a key has a list");
+            writer.add_encoded(key, newest, &[entry])
+        }
+        Merged::List(entries) => writer.add(key, None, entries),
+        Merged::Nothing => Ok(()),
+    }
 }
 
 /// The hook of a compaction that moves no rows.
