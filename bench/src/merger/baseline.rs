@@ -23,7 +23,7 @@ use std::collections::LinkedList;
 use std::sync::Arc;
 
 use codec::{Location, RowId, RowsetId, Version};
-use pkindex::{CursorOptions, Direction, Entry, Merge, Place, Retention, Run, RunStream, RunWriter, Source};
+use pkindex::{CursorOptions, Direction, Entry, Merge, Place, Retention, Run, RunStream, RunWriter};
 use prost::Message;
 use sstable::{Caching, FileInfo};
 
