@@ -103,6 +103,7 @@ fn policy(options: &Options) -> Policy {
     // About the index run of a full memtable.
     policy.index.tier_bytes = (memtable_bytes / 8).max(1);
     policy.index.upper_bytes_min = memtable_bytes / 2;
+    policy.lanes = options.background_threads;
     policy
 }
 

@@ -1,14 +1,14 @@
 //! Which runs of a tablet to merge next, and the rows of which rowsets to move on the way.
 //!
 //! Owns the order of needs: runs by size and by what they overwrite (`pkindex`), then rowsets that lie too deep on one
-//! another, then garbage, then what a dropped snapshot no longer holds. Whatever the reason, the same pass moves what
-//! is worth it under the runs that are merged anyway, up to a bound of bytes.
+//! another, then garbage, then small rowsets side by side, then what a dropped snapshot no longer holds. Whatever the
+//! reason, the same pass moves what is worth it under the runs that are merged anyway, up to a bound of bytes.
 //!
 //! Decides only: it sees a [`Shape`], keeps no state, and gives the same answer for the same shape.
 //!
 //! Invariant: a rowset that is chosen lies under a run that is merged.
 //! Invariant: picking ends. Each choice leaves fewer runs, or as many runs and less known garbage, or no more of either
-//! and fewer rowsets over some key; it never leaves more rowsets over any key. What a snapshot holds counts as live, so
+//! and fewer rowsets over some key or in all; it never leaves more rowsets over any key. What a snapshot holds counts as live, so
 //! it is no reason to move a row twice.
 
 use std::ops::Range;
@@ -33,6 +33,8 @@ pub(crate) struct Limits {
     pub(crate) garbage_percent_to_come: u64,
     /// In a compaction that runs anyway, rows are moved until no more than this is left.
     pub(crate) garbage_percent_goal: u64,
+    /// More small rowsets than this are a reason to join some: each is a file to keep open.
+    pub(crate) small_max: usize,
 }
 
 /// When to compact what.
@@ -42,6 +44,8 @@ pub(crate) struct Policy {
     pub(crate) index: index::Policy,
     /// How large a rowset gets.
     pub(crate) rowset_bytes: u64,
+    /// How many threads may move rows at the same time, each into rowsets of its own.
+    pub(crate) lanes: usize,
     /// How much of the rowsets' bytes one compaction moves at most, in percent.
     pub(crate) moved_percent_max: u64,
     /// While others need the disk. The bound of the depth is 12: a reason for a compaction comes well before it, since
@@ -58,6 +62,7 @@ impl Policy {
             // What the newer runs overwrite is garbage in the oldest: it is looked for before it is much.
             index: index::Policy { upper_percent_max: 20, ..index::Policy::default() },
             rowset_bytes,
+            lanes: 1,
             moved_percent_max: 50,
             busy: Limits {
                 depth_max: 8,
@@ -66,6 +71,7 @@ impl Policy {
                 garbage_percent_max: 30,
                 garbage_percent_to_come: 22,
                 garbage_percent_goal: 15,
+                small_max: 64,
             },
             idle: Limits {
                 depth_max: 4,
@@ -74,6 +80,7 @@ impl Policy {
                 garbage_percent_max: 15,
                 garbage_percent_to_come: 15,
                 garbage_percent_goal: 8,
+                small_max: 32,
             },
         }
     }
@@ -90,6 +97,10 @@ impl Policy {
 
 /// A rowset with less garbage than this, in percent, is not moved for its garbage.
 const GARBAGE_PERCENT_MIN: u64 = 10;
+/// A rowset is small if it has less than this part of the size of a full one.
+const SMALL_PART: u64 = 4;
+/// Fewer small rowsets than this are not joined.
+const SMALL_LEAST: usize = 8;
 /// A run is merged alone if more of its entries than this, in percent, can go since a snapshot was dropped.
 const FREED_PERCENT_MIN: u64 = 15;
 /// Writers are slowed when more rowsets than this lie over a key: so far below the 12 that are the bound that the pace
@@ -123,6 +134,11 @@ pub(crate) fn pick(shape: &Shape, policy: &Policy, is_idle: bool) -> Option<Work
             Some(inputs)
         })
         .or_else(|| pick_garbage(shape, limits))
+        .or_else(|| {
+            let (run, group) = pick_small(shape, policy, limits)?;
+            choice = Some(group);
+            Some(run..run + 1)
+        })
         .or_else(|| if is_idle { pick_freed(shape) } else { None })?;
     Some(work(shape, policy, limits, inputs, choice.unwrap_or_default()))
 }
@@ -261,6 +277,56 @@ fn pick_garbage(shape: &Shape, limits: &Limits) -> Option<Range<usize>> {
     // What lies above the oldest run is little against it, and tells more garbage.
     let is_oldest = run + 1 == shape.runs.len();
     Some(whole(shape).filter(|_| is_oldest).unwrap_or(run..run + 1))
+}
+
+/// If there are too many small rowsets: the most that lie side by side under one run and make one of full size.
+///
+/// Nothing else has keys between them, or what is written would be cut there; and they are enough to become fewer
+/// although each lane writes its own.
+fn pick_small(shape: &Shape, policy: &Policy, limits: &Limits) -> Option<(usize, Vec<usize>)> {
+    let mut can_join = vec![false; shape.rowsets.len()];
+    for at in free(shape) {
+        can_join[at] = shape.rowsets[at].bytes < policy.rowset_bytes / SMALL_PART;
+    }
+    let small = can_join.iter().filter(|can_join| **can_join).count();
+    let least = (2 * policy.lanes).max(SMALL_LEAST);
+    if small <= limits.small_max.max(2 * least) {
+        return None;
+    }
+    let mut in_order: Vec<usize> = (0..shape.rowsets.len()).collect();
+    in_order.sort_by_key(|&at| range(shape, at));
+    let mut best = 0..0;
+    let mut start = 0;
+    // The last rank of those before the ones that are looked at.
+    let mut before = None;
+    while start < in_order.len() {
+        let first = in_order[start];
+        let (mut last, mut bytes, mut end) = (range(shape, first).1, 0, start);
+        while let Some(&next) = in_order.get(end).filter(|&&next| can_join[next]) {
+            let is_beside = range(shape, next).0 <= last || before.is_none_or(|before| before <= last);
+            bytes += shape.rowsets[next].bytes_of(shape.rowsets[next].live);
+            let is_under = shape.rowsets[next].run == shape.rowsets[first].run;
+            if !is_under || !is_beside || bytes > policy.rowset_bytes {
+                break;
+            }
+            last = last.max(range(shape, next).1);
+            end += 1;
+        }
+        if end - start > best.len() {
+            best = start..end;
+        }
+        // What lies together is not looked at again from its middle: that gives less.
+        let next = end.max(start + 1);
+        before = in_order[start..next]
+            .iter()
+            .map(|&at| Some(range(shape, at).1))
+            .max()
+            .max(Some(before))
+            .flatten();
+        start = next;
+    }
+    let best = in_order[best].to_vec();
+    (best.len() >= least).then(|| (shape.rowsets[best[0]].run, best))
 }
 
 /// Whether a rowset with this many rows alive is worth moving.

@@ -75,7 +75,16 @@ fn apply(shape: &mut Shape, policy: &Policy, work: &Work, next_id: &mut u32, dyi
         if work.moving.binary_search(&rowset.id).is_ok() { moved.push(rowset) } else { kept.push(rowset) }
     }
     kept.retain(|rowset| rowset.live > 0);
+    // What is written goes on over a gap in which nothing else has keys.
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (first, last) in union(moved.iter().map(|rowset| (rowset.first, rowset.last)).collect()) {
+        let is_empty = |from: usize| !kept.iter().any(|rowset| rowset.last > from && rowset.first < first);
+        match ranges.last_mut() {
+            Some((_, end)) if is_empty(*end) => *end = last,
+            _ => ranges.push((first, last)),
+        }
+    }
+    for (first, last) in ranges {
         let within = moved.iter().filter(|rowset| first <= rowset.first && rowset.last <= last);
         let rows: u64 = within.map(|rowset| rowset.live).sum();
         let pieces = (rows * 10).div_ceil(policy.rowset_bytes).clamp(1, (last - first + 1) as u64) as usize;
@@ -237,6 +246,29 @@ fn rowsets_that_lie_deep_move_together_and_the_large_one_stays() {
     let shape = under_one_run(&rowsets);
     let work = pick(&shape, &policy(), false).expect("twelve over every key");
     assert!(!work.moving.contains(&RowsetId(11)) && work.moving.len() >= 8, "{work:?}");
+}
+
+#[test]
+fn small_rowsets_side_by_side_are_joined_where_nothing_lies_between() {
+    let policy = policy();
+    // A hundred of a twentieth of the full size, one after the other.
+    let mut small: Vec<_> = (0..100).map(|at| ((2 * at, 2 * at + 1), 50, 50)).collect();
+    let mut shape = under_one_run(&small);
+    let mut next_id = 1000;
+    let mut steps = 0;
+    while let Some(work) = pick(&shape, &policy, false) {
+        assert_eq!(work.moving.len(), 20, "one of full size");
+        apply(&mut shape, &policy, &work, &mut next_id, 0);
+        steps += 1;
+        assert!(steps < 10);
+    }
+    assert!(shape.rowsets.len() <= 64, "{}", shape.rowsets.len());
+    // With a large one over all of them each would be written as it is.
+    small.push(((0, 199), 5000, 5000));
+    assert_eq!(pick(&under_one_run(&small), &policy, true), None);
+    // A few are left alone.
+    small.truncate(20);
+    assert_eq!(pick(&under_one_run(&small), &policy, true), None);
 }
 
 #[test]
