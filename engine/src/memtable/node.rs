@@ -20,6 +20,8 @@ pub(super) const INNER_KEYS: usize = 32;
 /// The bytes of a key that its slot holds.
 type Window = u64;
 const WINDOW_BYTES: usize = size_of::<Window>();
+/// Of the processor's cache, or near enough.
+const LINE_BYTES: usize = 64;
 /// Windows are made anew, which reads every key of the node, only if they begin this much further on.
 const SKIP_GAIN_MIN: usize = WINDOW_BYTES / 4;
 
@@ -56,12 +58,23 @@ impl<const N: usize> Keys<N> {
         self.firsts[..self.len()][slot]
     }
 
+    /// Loads what the slots lead to, all at once. Records lie in the order of their writing, so that each is a miss of
+    /// its own; when they are read one after the other, each waits for the one before.
+    pub(super) fn touch_records(&self, arena: &Arena) {
+        let touched = self.firsts[..self.len()].iter().fold(0, |sum, first| sum ^ arena.touch(*first));
+        std::hint::black_box(touched);
+    }
+
     /// The first slot whose key is at or above `key` (`len()` if there is none), and whether it is equal.
     #[inline]
     pub(super) fn search(&self, arena: &Arena, key: &[u8]) -> (usize, bool) {
         let skip = usize::from(self.skip);
         let window = window_of(key, skip);
         let windows = &self.windows[..self.len()];
+        // Loads every line of the windows at once. The search alone would wait for one after the other.
+        std::hint::black_box(
+            windows.iter().step_by(LINE_BYTES / WINDOW_BYTES).fold(0, |sum, other| sum ^ other),
+        );
         let mut low = windows.partition_point(|other| *other < window);
         if windows.get(low) != Some(&window) {
             return (low, false);

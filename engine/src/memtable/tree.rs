@@ -280,14 +280,18 @@ impl Tree {
         &self,
         mut f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut position = self.first_within(Bound::Unbounded);
-        while let Some(at) = position {
-            let first = self.leaves.get(at.leaf).keys.first(at.slot);
-            let key = versions::key(&self.arena, first);
-            for (version, op) in versions::all(&self.arena, first) {
-                f(key, version, op)?;
+        let mut next = self.first_within(Bound::Unbounded).map(|position| position.leaf);
+        while let Some(number) = next {
+            let leaf = self.leaves.get(number);
+            leaf.keys.touch_records(&self.arena);
+            for slot in 0..leaf.keys.len() {
+                let first = leaf.keys.first(slot);
+                let key = versions::key(&self.arena, first);
+                for (version, op) in versions::all(&self.arena, first) {
+                    f(key, version, op)?;
+                }
             }
-            position = self.after(at);
+            next = (leaf.next != NO_NODE).then_some(leaf.next);
         }
         Ok(())
     }
