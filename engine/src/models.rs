@@ -8,6 +8,7 @@
 //!
 //! Never tests what one thread does alone; other tests do that with much less effort.
 
+mod cache;
 mod commits;
 mod disk;
 mod drops;

@@ -1,7 +1,7 @@
 //! The simulated disk, with a choice of who goes on before each change of it.
 //!
-//! Reads give no choice: a block is read while the cache keeps others waiting for it by a lock of its own, which no model
-//! sees.
+//! Reads give no choice, but where a model says that nobody waits for another one's block: the cache makes others wait by
+//! a lock of its own, which no model sees.
 
 use std::io;
 use std::path::Path;
@@ -22,6 +22,7 @@ pub(super) struct Disk {
 #[derive(Debug, Default)]
 struct Watch {
     is_over: AtomicBool,
+    reads_give_choices: AtomicBool,
     changed_late: AtomicBool,
 }
 
@@ -42,6 +43,11 @@ impl Disk {
 
     pub(super) fn on(fs: SimFs) -> Disk {
         Disk { fs, watch: Arc::default() }
+    }
+
+    pub(super) fn with_choices_at_reads(self) -> Disk {
+        self.watch.reads_give_choices.store(true, Ordering::Relaxed);
+        self
     }
 
     /// From now on nothing may change it.
@@ -109,6 +115,9 @@ impl File for Opened {
     }
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.watch.reads_give_choices.load(Ordering::Relaxed) {
+            choice_point();
+        }
         self.file.read_exact_at(buf, offset)
     }
 

@@ -5,8 +5,11 @@ use vfs::sim::{Fault, OpSet, PowerCut};
 
 use super::disk::Disk;
 use super::runner::check;
-use super::world::{acknowledged, assert_clean, get, join, open, reopen, spawn, table, tiny};
-use crate::{Durability, ErrorKind, Health};
+use super::world::{acknowledged, assert_clean, bulky_table, get, join, open, reopen, spawn, table, tiny};
+use crate::{Durability, ErrorKind, Health, Options};
+
+/// Three of them fill a segment of the log.
+const TEXT: &str = include_str!("failures.rs").split_at(1200).0;
 
 #[test]
 fn a_sync_that_fails_wakes_all_who_wait_and_loses_nothing_acknowledged() {
@@ -62,12 +65,13 @@ fn a_sync_that_fails_wakes_all_who_wait_and_loses_nothing_acknowledged() {
     });
 }
 
+/// The log goes through several segments, prepared by the one who keeps house, and what is flushed goes from it.
 #[test]
 fn what_a_sync_acknowledged_survives_a_power_cut_at_any_moment() {
     check(|| {
         let disk = Disk::new();
-        let engine = open(&disk, tiny());
-        let table = table(&engine, "t");
+        let engine = open(&disk, Options { log_bytes_max: 8 << 10, ..tiny() });
+        let table = bulky_table(&engine, "t");
         let writers: Vec<_> = [(1u64, Durability::Sync), (2, Durability::Buffered)]
             .into_iter()
             .map(|(own, durability)| {
@@ -75,7 +79,7 @@ fn what_a_sync_acknowledged_survives_a_power_cut_at_any_moment() {
                 spawn(move || {
                     for value in 1..=3u64 {
                         let mut batch = engine.batch();
-                        batch.upsert(&table, (own, value)).expect("it fits");
+                        batch.upsert(&table, (own, value, TEXT)).expect("it fits");
                         batch.commit(durability).expect("healthy");
                     }
                 })
@@ -84,24 +88,31 @@ fn what_a_sync_acknowledged_survives_a_power_cut_at_any_moment() {
         let cutter = spawn({
             let (disk, table) = (disk.clone(), table.clone());
             move || {
-                // What is visible of the synced writer is acknowledged but for the last, which was synced before it was
-                // visible too. What is visible of the other one before it is in the log below.
-                let synced = get(&table, 1);
-                let cut = disk.fs.power_cut(&PowerCut::lose_all());
-                (synced, cut)
+                let cuts = [(); 2].map(|()| {
+                    // What is visible of the writer that syncs was synced before, and the cut comes after.
+                    let (synced, buffered) = (get(&table, 1), get(&table, 2));
+                    (synced, buffered, disk.fs.power_cut(&PowerCut::lose_all()), disk.fs.fork())
+                });
+                cuts
             }
         });
         let flusher = spawn({
             let table = table.clone();
             move || table.flush().expect("healthy")
         });
-        let (synced, cut) = join(cutter);
+        let cuts = join(cutter);
         writers.into_iter().for_each(join);
         join(flusher);
         engine.close().expect("a clean end");
-        let engine = reopen(&cut);
-        let table = super::world::table(&engine, "t");
-        assert!(get(&table, 1) >= synced, "{synced:?} was visible after its sync");
-        assert_clean(&engine);
+        for (synced, buffered, cut, killed) in cuts {
+            let cut = reopen(&cut);
+            let table = bulky_table(&cut, "t");
+            assert!(get(&table, 1) >= synced, "{synced:?} was visible after its sync");
+            assert_clean(&cut);
+            // A kill loses nothing that was visible.
+            let killed = reopen(&killed);
+            let table = bulky_table(&killed, "t");
+            assert!(get(&table, 1) >= synced && get(&table, 2) >= buffered);
+        }
     });
 }

@@ -3,58 +3,69 @@
 use super::disk::Disk;
 use super::runner::check;
 use super::world::{assert_clean, busy, get, get_at, join, open, rows, rows_at, spawn, table, tiny};
-use crate::Options;
+use crate::{Options, Table};
 
-fn a_reader_misses_nothing(options: fn() -> Options, explicit_flushes: usize) {
-    check(move || {
-        let engine = open(&Disk::new(), options());
-        let table = table(&engine, "t");
-        table.upsert((0u64, 1u64)).expect("healthy");
-        let writer = spawn({
-            let table = table.clone();
-            move || {
-                for value in 2..=4u64 {
-                    table.upsert((0u64, value)).expect("healthy");
-                    assert_eq!(get(&table, 0), Some(value), "a writer reads what it wrote");
-                }
+/// One key is overwritten, by what `overwrite` does with each value from 2 to 4; `look` must see it at every moment, and
+/// never an older value than before.
+fn one_key(options: Options, looks: usize, look: fn(&Table) -> u64, overwrite: fn(&Table, u64)) {
+    let engine = open(&Disk::new(), options);
+    let table = table(&engine, "t");
+    table.upsert((0u64, 1u64)).expect("healthy");
+    let writer = spawn({
+        let table = table.clone();
+        move || {
+            for value in 2..=4 {
+                overwrite(&table, value);
+                assert_eq!(get(&table, 0), Some(value), "a writer reads what it wrote");
             }
-        });
-        let reader = spawn({
-            let table = table.clone();
-            move || {
-                let mut before = 1;
-                for round in 0..4 {
-                    let now = if round % 2 == 0 {
-                        get(&table, 0).expect("it is there")
-                    } else {
-                        let rows = rows(&table);
-                        assert_eq!(rows.len(), 1, "one key, and it is there");
-                        rows[0].1
-                    };
-                    assert!(before <= now, "{before} was seen before {now}");
-                    before = now;
-                }
-            }
-        });
-        let flusher = spawn({
-            let table = table.clone();
-            move || (0..explicit_flushes).for_each(|_| table.flush().expect("healthy"))
-        });
-        [writer, reader, flusher].into_iter().for_each(join);
-        assert_eq!(rows(&table), [(0, 4)]);
-        assert_clean(&engine);
-        engine.close().expect("a clean end");
+        }
     });
+    let reader = spawn({
+        let table = table.clone();
+        move || {
+            let mut before = 1;
+            for _ in 0..looks {
+                let now = look(&table);
+                assert!(before <= now, "{before} was seen before {now}");
+                before = now;
+            }
+        }
+    });
+    join(writer);
+    join(reader);
+    assert_eq!(rows(&table), [(0, 4)]);
+    assert_clean(&engine);
+    engine.close().expect("a clean end");
+}
+
+fn upsert_and_flush(table: &Table, value: u64) {
+    table.upsert((0u64, value)).expect("healthy");
+    table.flush().expect("healthy");
+}
+
+fn by_get(table: &Table) -> u64 {
+    get(table, 0).expect("it is there")
+}
+
+fn by_scan(table: &Table) -> u64 {
+    let rows = rows(table);
+    assert_eq!(rows.len(), 1, "one key, and it is there");
+    rows[0].1
 }
 
 #[test]
 fn a_key_that_is_overwritten_is_never_missed_while_its_memtables_are_flushed() {
-    a_reader_misses_nothing(tiny, 2);
+    check(|| one_key(tiny(), 8, by_get, upsert_and_flush));
+}
+
+#[test]
+fn a_scan_never_misses_a_key_that_is_overwritten_and_flushed() {
+    check(|| one_key(tiny(), 4, by_scan, upsert_and_flush));
 }
 
 #[test]
 fn a_key_is_never_missed_while_each_write_fills_a_memtable_and_runs_are_merged() {
-    a_reader_misses_nothing(busy, 0);
+    check(|| one_key(busy(), 6, by_get, |table, value| table.upsert((0u64, value)).expect("healthy")));
 }
 
 #[test]

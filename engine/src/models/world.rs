@@ -43,6 +43,13 @@ pub(super) fn table(engine: &Engine, name: &str) -> Table {
     engine.open_or_create_table(name, schema).expect("a table")
 }
 
+/// The same, with room for a text that fills the log.
+pub(super) fn bulky_table(engine: &Engine, name: &str) -> Table {
+    let schema = Schema::builder().key("id", Type::U64).column("value", Type::U64);
+    let schema = schema.column("text", Type::String).build().expect("a schema");
+    engine.open_or_create_table(name, schema).expect("a table")
+}
+
 pub(super) fn get(table: &Table, id: u64) -> Option<u64> {
     let row = table.get((id,)).expect("reads go on");
     row.map(|row| row.get("value").expect("a number"))
