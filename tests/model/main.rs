@@ -9,7 +9,8 @@
 //! work is not, and a failure may need some tries to come back.
 //!
 //! - `NYALA_SEED=7` (or `random`): another seed than the fixed one. A failure prints its seed.
-//! - `NYALA_STEPS=100000`: the steps of each option set. `NYALA_LONG=1`: everything thirty times as long.
+//! - `NYALA_STEPS=100000`: the steps of each option set with inline work, and ten times those of each with threads, in
+//!   worlds of 20,000 at most, each with the next seed. `NYALA_LONG=1`: everything thirty times as long.
 //!
 //! Beside it: `concurrent`, where readers, writers and power cuts meet, and `cases`, one test for each of the faults
 //! that other engines shipped.

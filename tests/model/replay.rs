@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::LazyLock;
 
+use crate::settings::Setting;
+
 const SEED: u64 = 20_260_714;
 
 /// The seed of this run of the test binary.
@@ -18,24 +20,26 @@ pub(crate) fn seed() -> u64 {
     *CHOSEN
 }
 
-/// How long a run is whose default length is `default`.
-pub(crate) fn steps(default: usize) -> usize {
+/// How many steps an option set takes.
+pub(crate) fn steps(setting: &Setting) -> usize {
     if let Ok(text) = std::env::var("NYALA_STEPS") {
-        return text.parse().expect("NYALA_STEPS is a number");
+        let steps: usize = text.parse().expect("NYALA_STEPS is a number");
+        return if setting.is_inline() { steps } else { steps.div_ceil(10) };
     }
-    if std::env::var_os("NYALA_LONG").is_some() { default * 30 } else { default }
+    if std::env::var_os("NYALA_LONG").is_some() { setting.steps * 30 } else { setting.steps }
 }
 
 /// Says how to replay when the test panics.
 pub(crate) struct Replay {
     test: &'static str,
     seed: u64,
+    is_inline: bool,
     pub(crate) step: Cell<usize>,
 }
 
 impl Replay {
-    pub(crate) fn new(test: &'static str, seed: u64) -> Replay {
-        Replay { test, seed, step: Cell::new(0) }
+    pub(crate) fn new(setting: &Setting, seed: u64) -> Replay {
+        Replay { test: setting.name, seed, is_inline: setting.is_inline(), step: Cell::new(0) }
     }
 }
 
@@ -43,10 +47,10 @@ impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let (test, seed, step) = (self.test, self.seed, self.step.get());
+            let steps = if self.is_inline { step + 1 } else { 10 * (step + 1) };
             eprintln!(
                 "\noption set {test}, seed {seed}, failed in step {step}\nreplay: NYALA_SEED={seed} \
-                 NYALA_STEPS={} cargo test -p nyala --test model {test}\n",
-                step + 1
+                 NYALA_STEPS={steps} cargo test -p nyala --test model {test}\n"
             );
         }
     }

@@ -22,6 +22,13 @@ pub(crate) struct Setting {
     pub(crate) options: Options,
 }
 
+impl Setting {
+    /// Whether background work is done by the callers: then a run is the same every time, and waits for nothing.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.options.runtime, RuntimeMode::Inline { .. })
+    }
+}
+
 /// Thresholds of some hundred bytes: a memtable takes a few kilobytes of rows, since its first chunks do, and a flush
 /// makes several blocks and files.
 fn tiny() -> Options {

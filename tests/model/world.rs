@@ -67,9 +67,23 @@ pub(crate) struct World {
 
 /// Runs an option set.
 pub(crate) fn run(setting: &Setting) {
-    let seed = seed();
+    let mut left = steps(setting);
+    // One world after the other, each with a seed of its own, so that what fails can be replayed soon.
+    for seed in seed().. {
+        let steps = left.min(WORLD_STEPS_MAX);
+        run_world(setting, seed, steps);
+        left -= steps;
+        if left == 0 {
+            break;
+        }
+    }
+}
+
+const WORLD_STEPS_MAX: usize = 20_000;
+
+fn run_world(setting: &Setting, seed: u64, steps: usize) {
     let mut world = World::new(setting, seed);
-    for step in 0..steps(setting.steps) {
+    for step in 0..steps {
         world.replay.step.set(step);
         if world.step().is_err() {
             world.power_cut();
@@ -79,7 +93,7 @@ pub(crate) fn run(setting: &Setting) {
         world.power_cut();
         world.finish().expect("the new disk is not halted");
     }
-    println!("{}: {:?}", setting.name, world.tally);
+    println!("{}, seed {seed}: {steps} steps, {:?}", setting.name, world.tally);
 }
 
 impl World {
@@ -107,7 +121,7 @@ impl World {
             scans: Vec::new(),
             next_number: 0,
             tally: Tally::default(),
-            replay: Replay::new(setting.name, seed),
+            replay: Replay::new(setting, seed),
         };
         let engine = world.open().expect("an empty directory");
         world.take(engine);
