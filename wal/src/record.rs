@@ -2,7 +2,7 @@
 //!
 //! | bytes            | what                                                                             |
 //! |------------------|----------------------------------------------------------------------------------|
-//! | 0                | kind: 1 data, 2 attestation                                                      |
+//! | 0                | kind: `d1` data, `8e` attestation                                                |
 //! | 1 .. 5           | checksum of the head without these four bytes                                    |
 //! | 5 .. 9           | length of the body, little-endian like all numbers here                          |
 //! | 9 .. 13          | checksum of the body and the end mark                                            |
@@ -19,7 +19,8 @@
 //! position is the greatest that was known to be synced when the record was written.
 //!
 //! Head and record each begin and end with a byte that is not zero, so that a sector in which such a part lies, and
-//! which reads as zeros, was not written. The head has a checksum of its own: a length is believed, and memory taken
+//! which reads as zeros, was not written. Such a byte may be alone in its sector, so each has several bits: one that
+//! flips does not make it zero. The head has a checksum of its own: a length is believed, and memory taken
 //! for it, only when the head is whole.
 
 use codec::{Checksum, FileId, Reader, Version, checksum};
@@ -37,8 +38,8 @@ const CHECKSUM_END: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RecordKind {
-    Data = 1,
-    Attestation = 2,
+    Data = 0xd1,
+    Attestation = 0x8e,
 }
 
 /// Everything of a record but its body.
@@ -116,8 +117,8 @@ impl Head {
             return Err(Damage::Checksum { what: "the head of a record", expected, found });
         }
         let kind = match kind {
-            1 => RecordKind::Data,
-            2 => RecordKind::Attestation,
+            kind if kind == RecordKind::Data as u8 => RecordKind::Data,
+            kind if kind == RecordKind::Attestation as u8 => RecordKind::Attestation,
             other => return Err(Damage::Kind(other)),
         };
         Ok(Head { kind, body_bytes, body_checksum, at, first_version, attested })
@@ -180,7 +181,7 @@ mod tests {
     fn the_bytes_are_those_of_the_table() {
         let bytes = record(b"body");
         assert_eq!(bytes.len() as u64, OVERHEAD_BYTES + 4);
-        assert_eq!(bytes[0], 1);
+        assert_eq!(bytes[0], 0xd1);
         assert_eq!(bytes[5..9], 4u32.to_le_bytes());
         assert_eq!(bytes[13..21], 3u64.to_le_bytes());
         assert_eq!(bytes[21..29], 64u64.to_le_bytes());

@@ -1,5 +1,6 @@
 //! Reads what a directory holds, and changes nothing.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use codec::FileId;
@@ -59,7 +60,21 @@ pub(crate) fn learn(options: &Options, dir: &Path, listing: &Listing) -> Result<
         &listing.of(FileKind::Log),
         attested,
     )?;
+    check_present(listing, &state)?;
     Ok(Some(Learned { state, scan }))
+}
+
+/// A file that is named was synced before it was named, so that its absence is damage and no failure of the disk.
+fn check_present(listing: &Listing, state: &State) -> Result<(), Error> {
+    let present: BTreeSet<_> = listing.numbered.iter().copied().collect();
+    match state.files().find(|(kind, info)| !present.contains(&(info.id, *kind))) {
+        None => Ok(()),
+        Some((kind, info)) => Err(Error::corruption(format!(
+            "{}.{}, which the manifest names, is missing",
+            info.id,
+            kind.extension()
+        ))),
+    }
 }
 
 /// Without `CURRENT`, a directory is a new database's only if all that is there is what a creation leaves that was

@@ -3,6 +3,9 @@
 //! The log holds full rows and deletions, so replay decides nothing: an operation is skipped if its version is in the
 //! runs already or its table is gone, else it goes to a memtable as it once did. Memory is bounded: when the memtables
 //! are full they are written out, between two batches.
+//!
+//! The manifest names a table, and a ceiling of versions, before the log may speak of them. If the log does and the
+//! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +33,8 @@ pub(crate) fn replay(
 ) -> Result<RecoveryReport, Error> {
     let mut report = RecoveryReport::default();
     let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
-    let mut last_version = state.version_ceiling;
+    let (next_table, ceiling) = (state.next_table, state.version_ceiling);
+    let mut last_version = ceiling;
     let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
     let mut records = scan.replay();
     while let Some(record) = records.next()? {
@@ -40,6 +44,13 @@ pub(crate) fn replay(
         for op in Ops::new(record.body) {
             let op =
                 op.map_err(|error| Error::corruption(format!("the batch in the log at {at}: {error}")))?;
+            if op.table >= next_table || version > ceiling {
+                return Err(Error::corruption(format!(
+                    "the batch in the log at {at} holds version {version} of table {}, but the manifest knows tables below \
+                     {next_table} and versions up to {ceiling} only: it has lost edits",
+                    op.table
+                )));
+            }
             match tablet_of(state, &op, version) {
                 Some(tablet) => {
                     check(&op, state)

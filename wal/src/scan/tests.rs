@@ -78,6 +78,22 @@ fn one_flipped_bit_is_an_error_that_names_file_and_offset() {
 }
 
 #[test]
+fn one_flipped_bit_is_no_torn_tail_wherever_in_a_sector_a_record_begins() {
+    // The fewer of its bytes lie in its first sector or its last, the less has to change for zeros to stand there.
+    for begin in 504..520 {
+        let lengths = [begin - HEADER_BYTES - record::OVERHEAD_BYTES as usize, 430, 40];
+        let fs = disk(1);
+        let (log, ends) = log_of(&fs, &lengths, Known::Nothing);
+        assert_eq!(offset(ends[1]), begin);
+        for bit in begin * 8..offset(log.end()) * 8 {
+            let fs = damaged(&fs, FIRST, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+            let error = scan_all(&fs).expect_err(&format!("bit {bit} of a record that begins at {begin}"));
+            assert!(error.is_corruption(), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_flipped_bit_where_nothing_was_written_costs_no_record() {
     let fs = disk(1);
     let (log, _) = log_of(&fs, &[40, 70], Known::AllBefore);
