@@ -1,4 +1,4 @@
-//! The child: opens the directory, tells what it finds, writes until it is killed.
+//! The child: opens the directory, tells what it finds, writes until it is killed, or until its disk fails.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,19 +7,53 @@ use nyala::{Engine, ErrorKind, Options};
 
 use crate::process::ROLE;
 use crate::report::{Message, tell};
-use crate::work::{self, Content, OWN, Owned, Random, TABLES, THREADS, Tables};
+use crate::work::{self, Content, OWN, Owned, Random, Step, TABLES, THREADS, Tables};
 
 /// Does nothing, unless the environment says that this process is a child.
 #[test]
 fn runs_as_a_child_only() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let dir = PathBuf::from(std::env::var_os("NYALA_CRASH_DIR").expect("the parent gives a directory"));
-    match role.strip_prefix("cycle ") {
-        Some(numbers) => {
-            let (seed, cycle) = numbers.split_once(' ').expect("seed and cycle");
-            run_cycle(&dir, seed.parse().expect("a seed"), cycle.parse().expect("a cycle"));
+    let words: Vec<&str> = role.split(' ').collect();
+    let number = |word: &str| word.parse().expect("a number");
+    match words[..] {
+        ["cycle", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::AreWrong),
+        ["power", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::AreTold),
+        ["eio", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::LeaveReads),
+        _ => crate::scenarios::run_child(&role, &dir),
+    }
+}
+
+/// What a call means that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failures {
+    /// The disk is good.
+    AreWrong,
+    /// The power may be gone: it is told, and the child waits for its end.
+    AreTold,
+    /// A sync failed: it is told, reads must go on, and the child ends by itself, at the latest after so many steps.
+    LeaveReads,
+}
+
+/// How many steps a thread does of which no kill is the end.
+const STEPS_MAX: u32 = 150;
+
+impl Failures {
+    /// A call failed that may fail if the disk does.
+    fn tell(self, what: impl std::fmt::Display) -> ! {
+        match self {
+            Failures::AreWrong => wrong(what),
+            Failures::AreTold => {
+                tell(&Message::Failed(what.to_string()));
+                loop {
+                    std::thread::sleep(std::time::Duration::from_secs(60));
+                }
+            }
+            Failures::LeaveReads => {
+                tell(&Message::Failed(what.to_string()));
+                std::process::exit(0);
+            }
         }
-        None => crate::scenarios::run_child(&role, &dir),
     }
 }
 
@@ -49,12 +83,12 @@ pub(crate) fn options(seed: u64, cycle: u64) -> Options {
     }
 }
 
-fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64) {
+fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
     tell(&Message::Opening);
-    let engine =
-        Engine::open(dir, options(seed, cycle)).unwrap_or_else(|error| wrong(format!("open: {error}")));
+    let engine = Engine::open(dir, options(seed, cycle))
+        .unwrap_or_else(|error| failures.tell(format!("open: {error}")));
     let report = engine.recovery_report().clone();
-    let mut owned = tell_found(&engine).unwrap_or_else(|error| wrong(error));
+    let mut owned = tell_found(&engine).unwrap_or_else(|error| failures.tell(error));
     // Before the work: the parent must not take it for a step that a drop was under way.
     tell(&Message::Ready {
         version: engine.snapshot().version(),
@@ -65,7 +99,7 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64) {
     let tables: Vec<_> = (0..TABLES.len())
         .map(|table| {
             let opened = engine.open_or_create_table(TABLES[table], work::schema(table));
-            opened.unwrap_or_else(|error| wrong(error))
+            opened.unwrap_or_else(|error| failures.tell(error))
         })
         .collect();
     std::thread::scope(|scope| {
@@ -74,31 +108,75 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64) {
             let own = owned.own.as_ref().map(|_| {
                 engine
                     .open_table(&work::own_name(thread), &work::schema(OWN))
-                    .unwrap_or_else(|error| wrong(error))
+                    .unwrap_or_else(|error| failures.tell(error))
             });
             let tables = Tables { tables: tables.clone(), own };
             let engine = Arc::clone(&engine);
-            scope.spawn(move || write(&engine, tables, seed, cycle, thread, owned));
+            scope.spawn(move || write(&engine, tables, seed, cycle, thread, owned, failures));
         }
     });
+    // As sudden as a kill.
+    std::process::exit(0);
 }
 
-/// Steps until the process is killed.
-fn write(engine: &Engine, mut tables: Tables, seed: u64, cycle: u64, thread: u8, mut owned: Owned) {
+/// Steps until the process is killed, or until a step fails that may fail.
+fn write(
+    engine: &Engine,
+    mut tables: Tables,
+    seed: u64,
+    cycle: u64,
+    thread: u8,
+    mut owned: Owned,
+    failures: Failures,
+) {
     for number in 0.. {
+        if failures == Failures::LeaveReads && number == STEPS_MAX {
+            return;
+        }
         let step = work::step(seed, cycle, thread, number, &owned);
         tell(&Message::Intent { thread, step: number });
         let outcome = match work::attempt(engine, &mut tables, thread, &step, &owned) {
             Ok(outcome) => outcome,
-            Err(text) => wrong(text),
+            Err(text) if failures == Failures::LeaveReads => {
+                tell(&Message::Failed(text));
+                return read_on(engine, &tables, thread, &step, &owned);
+            }
+            Err(text) => failures.tell(text),
         };
         tell(&Message::Done { thread, step: number, outcome, version: engine.snapshot().version() });
+        if thread == 0 && number % 8 == 0 {
+            let stats = engine.stats();
+            tell(&Message::Work { flushes: stats.flushes, compactions: stats.compactions });
+        }
         let expected = owned.apply(&step);
         if outcome != expected {
             wrong(format!(
                 "thread {thread}, step {number}: outcome {outcome}, must be {expected}: {step:.300?}"
             ));
         }
+    }
+}
+
+/// A poisoned engine refuses every write with its cause, and reads what it read before. Of the step that failed nobody
+/// knows yet.
+fn read_on(engine: &Engine, tables: &Tables, thread: u8, failed: &Step, owned: &Owned) {
+    if !matches!(engine.health(), nyala::Health::Poisoned(_)) {
+        wrong(format!("thread {thread}: {failed:.300?} failed, and the engine is {:?}", engine.health()));
+    }
+    let refused = engine.batch().commit(nyala::Durability::Sync).err().or_else(|| engine.sync().err());
+    if refused.is_none() {
+        wrong(format!("thread {thread}: a poisoned engine takes a sync"));
+    }
+    let undecided: Vec<(usize, u32)> = match failed {
+        Step::Single(operation) => vec![(operation.table, operation.key)],
+        Step::Batch { operations, .. } => {
+            operations.iter().map(|operation| (operation.table, operation.key)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for place in 0..TABLES.len() {
+        let ids: Vec<u32> = (0..120).filter(|id| !undecided.contains(&(place, *id))).collect();
+        work::look(tables.get(place), thread, place, &ids, owned).unwrap_or_else(|text| wrong(text));
     }
 }
 

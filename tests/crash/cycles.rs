@@ -15,13 +15,13 @@ use crate::work::{self, OWN, Owned, Random, Step, THREADS};
 
 /// What one thread was promised.
 #[derive(Default)]
-struct Promised {
+pub(crate) struct Promised {
     owned: Owned,
     /// The step that was begun and not acknowledged.
     under_way: Option<Step>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Tally {
     steps: u64,
     killed_opening: u32,
@@ -29,6 +29,27 @@ struct Tally {
     survived: u32,
     replayed: u64,
     torn: u32,
+    /// Of what was under way: flushes, compactions, tables made and dropped.
+    flushing: u32,
+    compacting: u32,
+    making: u32,
+    dropping: u32,
+    /// In the background too, in all lives.
+    flushes: u64,
+    compactions: u64,
+}
+
+impl Tally {
+    fn note_under_way(&mut self, step: &Step) {
+        self.under_way += 1;
+        match step {
+            Step::FlushAll | Step::FlushTable(_) => self.flushing += 1,
+            Step::Compact(_) => self.compacting += 1,
+            Step::MakeOwn => self.making += 1,
+            Step::DropOwn => self.dropping += 1,
+            _ => {}
+        }
+    }
 }
 
 #[test]
@@ -42,6 +63,7 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     let mut version = 0;
     let mut tally = Tally::default();
     let mut random = Random::new(&[seed, 4711]);
+    let start = Instant::now();
     for cycle in 0..cycles {
         if cycle % 10 == 9 {
             visit(dir, seed, cycle, &mut promised);
@@ -50,11 +72,13 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
         account(&told, seed, cycle, &mut promised, &mut version, &mut tally);
     }
     visit(dir, seed, cycles, &mut promised);
-    println!(
-        "{} steps acknowledged, {} under way at a kill, of which {} survived; {} children killed while opening, {} \
-         operations replayed, {} torn tails",
-        tally.steps, tally.under_way, tally.survived, tally.killed_opening, tally.replayed, tally.torn
-    );
+    println!("{tally:?} in {:.1?}", start.elapsed());
+    if cycles >= 50 {
+        let kinds = [tally.killed_opening, tally.flushing + tally.compacting, tally.making + tally.dropping];
+        assert!(kinds.iter().all(|count| *count > 0), "kills must meet everything: {tally:?}");
+        assert!(tally.survived > 0 && tally.replayed > 0, "{tally:?}");
+        assert!(tally.flushes > cycles && tally.compactions > cycles / 5, "{tally:?}");
+    }
 }
 
 /// One child, from its start to its kill.
@@ -95,7 +119,27 @@ fn account(
     tally.torn += u32::from(torn);
     assert!(found_version >= *version, "cycle {cycle}: version {found_version} after {version}");
     *version = found_version;
-    compare(decode_found(told), cycle, promised, tally);
+    tally.survived += compare(decode_found(told), cycle, promised);
+    tally.steps += begun_and_done(told, seed, cycle, promised);
+    *version = told.iter().fold(*version, |version, message| match message {
+        Message::Done { version: now, .. } => version.max(*now),
+        _ => version,
+    });
+    for step in promised.iter().filter_map(|promised| promised.under_way.as_ref()) {
+        tally.note_under_way(step);
+    }
+    if let Some((flushes, compactions)) = told.iter().rev().find_map(|message| match message {
+        Message::Work { flushes, compactions } => Some((*flushes, *compactions)),
+        _ => None,
+    }) {
+        tally.flushes += flushes;
+        tally.compactions += compactions;
+    }
+}
+
+/// Notes what the steps of one life promise, and which was under way at its end. Gives how many were acknowledged.
+pub(crate) fn begun_and_done(told: &[Message], seed: u64, cycle: u64, promised: &mut [Promised]) -> u64 {
+    let mut steps = 0;
     let mut begun = vec![0u32; promised.len()];
     let mut done = vec![0u32; promised.len()];
     for message in told {
@@ -109,7 +153,7 @@ fn account(
                 );
                 begun[thread] += 1;
             }
-            Message::Done { thread, step: number, outcome, version: now } => {
+            Message::Done { thread, step: number, outcome, .. } => {
                 let index = usize::from(thread);
                 assert_eq!(
                     (begun[index], done[index]),
@@ -121,8 +165,7 @@ fn account(
                 let step = work::step(seed, cycle, thread, number, owned);
                 let expected = owned.apply(&step);
                 assert_eq!(outcome, expected, "cycle {cycle}, thread {thread}, step {number}: {step:.300?}");
-                *version = (*version).max(now);
-                tally.steps += 1;
+                steps += 1;
             }
             _ => {}
         }
@@ -131,13 +174,15 @@ fn account(
         let index = usize::from(thread);
         if begun[index] > done[index] {
             promised.under_way = Some(work::step(seed, cycle, thread, done[index], &promised.owned));
-            tally.under_way += 1;
         }
     }
+    steps
 }
 
 /// Each thread's rows are those that it was promised, with the step that was under way or without it.
-fn compare(found: Vec<Owned>, cycle: u64, promised: &mut [Promised], tally: &mut Tally) {
+/// Gives how many steps that were under way are there.
+pub(crate) fn compare(found: Vec<Owned>, cycle: u64, promised: &mut [Promised]) -> u32 {
+    let mut survived = 0;
     for (thread, (found, promised)) in found.into_iter().zip(promised).enumerate() {
         let mut with = promised.owned.clone();
         let under_way = promised.under_way.take();
@@ -149,7 +194,7 @@ fn compare(found: Vec<Owned>, cycle: u64, promised: &mut [Promised], tally: &mut
         }
         if found == with {
             promised.owned = with;
-            tally.survived += 1;
+            survived += 1;
             continue;
         }
         let mut text = format!("cycle {cycle}, thread {thread} lost something.\n");
@@ -162,6 +207,7 @@ fn compare(found: Vec<Owned>, cycle: u64, promised: &mut [Promised], tally: &mut
         }
         panic!("{text}under way: {:.500?}", under_way);
     }
+    survived
 }
 
 /// The parent opens the directory itself, reads it in other ways, and closes it properly.
@@ -169,7 +215,19 @@ fn visit(dir: &Path, seed: u64, cycle: u64, promised: &mut [Promised]) {
     let engine = Engine::open(dir, options(seed, cycle + 1000)).expect("it opens");
     let report = engine.check().expect("it can be read");
     assert!(report.is_clean(), "{:?}", report.problems);
-    let mut found = vec![Owned::default(); promised.len()];
+    let found = found_by(&engine, promised.len());
+    compare(found, cycle, promised);
+    engine.close().expect("a clean end");
+    drop(engine);
+    // A clean end leaves nothing to replay.
+    let engine = Engine::open(dir, options(seed, cycle + 2000)).expect("it opens");
+    assert_eq!(engine.recovery_report().replayed_operations, 0);
+    assert_eq!(engine.recovery_report().torn, None);
+}
+
+/// Reads all tables, from both ends.
+pub(crate) fn found_by(engine: &Engine, threads: usize) -> Vec<Owned> {
+    let mut found = vec![Owned::default(); threads];
     for name in engine.tables() {
         let place = work::TABLES.iter().position(|table| *table == name).unwrap_or(OWN);
         let table = engine.open_table(&name, &work::schema(place)).expect("the same schema");
@@ -190,11 +248,5 @@ fn visit(dir: &Path, seed: u64, cycle: u64, promised: &mut [Promised]) {
             rows.insert(id, content);
         }
     }
-    compare(found, cycle, promised, &mut Tally::default());
-    engine.close().expect("a clean end");
-    drop(engine);
-    // A clean end leaves nothing to replay.
-    let engine = Engine::open(dir, options(seed, cycle + 2000)).expect("it opens");
-    assert_eq!(engine.recovery_report().replayed_operations, 0);
-    assert_eq!(engine.recovery_report().torn, None);
+    found
 }

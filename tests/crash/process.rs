@@ -54,7 +54,21 @@ pub(crate) struct Process {
 impl Process {
     /// Starts this binary again, in a role, on a directory.
     pub(crate) fn start(role: &str, dir: &Path) -> Process {
-        let mut child = Command::new(std::env::current_exe().expect("this binary"))
+        Process::start_under(&[], role, dir)
+    }
+
+    /// The same, by a command that runs the command that follows it.
+    pub(crate) fn start_under(runner: &[&str], role: &str, dir: &Path) -> Process {
+        let exe = std::env::current_exe().expect("this binary");
+        let mut command = match runner.split_first() {
+            Some((first, others)) => {
+                let mut command = Command::new(first);
+                command.args(others).arg(exe);
+                command
+            }
+            None => Command::new(exe),
+        };
+        let mut child = command
             .args(["--exact", "child::runs_as_a_child_only", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env("NYALA_CRASH_DIR", dir)
@@ -115,6 +129,27 @@ impl Process {
                 Err(RecvTimeoutError::Disconnected) => panic!("the child ended by itself"),
             }
         }
+    }
+
+    /// All that it has told so far.
+    pub(crate) fn told(&self) -> &[Message] {
+        &self.told
+    }
+
+    /// Waits until it ends by itself, and gives all that it told.
+    ///
+    /// # Panics
+    /// If it does not end.
+    pub(crate) fn wait_for_its_end(mut self) -> Vec<Message> {
+        loop {
+            match self.messages.recv_timeout(PATIENCE) {
+                Ok(message) => self.note(message),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("the child hangs, after {:?}", self.told.last()),
+            }
+        }
+        self.child.wait().expect("it is ours");
+        std::mem::take(&mut self.told)
     }
 
     fn note(&mut self, message: Result<Message, String>) {

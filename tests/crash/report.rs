@@ -30,6 +30,10 @@ pub(crate) enum Message {
     Done { thread: u8, step: u32, outcome: u8, version: u64 },
     /// Something is wrong. The child ends.
     Wrong(String),
+    /// A call failed, as it may when the disk fails.
+    Failed(String),
+    /// How many flushes and compactions there were in this life.
+    Work { flushes: u64, compactions: u64 },
 }
 
 /// The end that the child writes to.
@@ -72,6 +76,15 @@ pub(crate) fn tell(message: &Message) {
         Message::Own { thread } => {
             payload.push(*thread);
             6
+        }
+        Message::Failed(text) => {
+            payload.extend_from_slice(&text.as_bytes()[..text.len().min(4000)]);
+            7
+        }
+        Message::Work { flushes, compactions } => {
+            payload.extend_from_slice(&flushes.to_le_bytes());
+            payload.extend_from_slice(&compactions.to_le_bytes());
+            8
         }
     };
     let bytes = u16::try_from(payload.len()).expect("messages are small");
@@ -118,6 +131,11 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Option<Message>, String> {
         },
         5 => Message::Wrong(String::from_utf8_lossy(payload).into_owned()),
         6 => Message::Own { thread: payload[0] },
+        7 => Message::Failed(String::from_utf8_lossy(payload).into_owned()),
+        8 => Message::Work {
+            flushes: u64::from_le_bytes(number(payload, 0)),
+            compactions: u64::from_le_bytes(number(payload, 8)),
+        },
         kind => return Err(format!("a message of the unknown kind {kind}")),
     };
     *bytes = &bytes[4 + payload_bytes..];

@@ -397,7 +397,14 @@ fn fill(
     }
 }
 
-fn look(table: &Table, thread: u8, place: usize, keys: &[u32], owned: &Owned) -> Result<(), String> {
+/// Gets some rows of a thread by their keys.
+pub(crate) fn look(
+    table: &Table,
+    thread: u8,
+    place: usize,
+    keys: &[u32],
+    owned: &Owned,
+) -> Result<(), String> {
     for &id in keys {
         let row = table.get(key(place, thread, id).values()).map_err(|error| error.to_string())?;
         let found = row.map(|row| read(place, &row).map(|(.., content)| content)).transpose();
@@ -445,7 +452,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn get(&self, table: usize) -> &Table {
+    pub(crate) fn get(&self, table: usize) -> &Table {
         if table == OWN {
             self.own.as_ref().expect("steps name tables that are there")
         } else {
