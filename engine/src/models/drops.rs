@@ -59,12 +59,23 @@ fn a_table_dropped_under_writes_flushes_and_compactions_leaves_nothing_and_takes
                 next.flush().expect("healthy");
             }
         });
+        let killer = spawn({
+            let (disk, other) = (disk.clone(), other.clone());
+            move || {
+                let seen = get(&other, 1);
+                (seen, disk.fs.fork())
+            }
+        });
         let both_written = join(writer);
         [flusher, reader, dropper].into_iter().for_each(join);
+        let (seen, killed) = join(killer);
         assert_eq!(doomed.get((0u64,)).expect_err("it is gone").kind(), ErrorKind::NoSuchTable);
         assert_eq!(get(&other, 1), both_written.then_some(1), "a batch over both tables is whole or refused");
         assert_eq!(rows(&table(&engine, "t")), [(5, 5)]);
         assert_clean(&engine);
+        let counted: usize =
+            engine.core().catalog.all().iter().map(|table| table.tablet.memory().bytes).sum();
+        assert_eq!(engine.core().stall.used(), counted, "what a dropped table held is given back");
         drop(doomed);
         engine.close().expect("a clean end");
         drop((engine, other));
@@ -78,5 +89,13 @@ fn a_table_dropped_under_writes_flushes_and_compactions_leaves_nothing_and_takes
         assert_eq!(get(&table(&engine, "other"), 0), Some(1));
         let report = assert_clean(&engine);
         assert_eq!(report.index_files + report.rowsets, files, "no file was left behind: {left:?}");
+        drop(engine);
+
+        // A kill at any moment: the table is there, or its successor is, or none; and all of it can be read.
+        let engine = reopen(&killed);
+        assert!(get(&table(&engine, "other"), 1) >= seen, "a batch that was visible");
+        let doomed = table(&engine, "t");
+        assert!(get(&doomed, 0).is_none_or(|value| value >= 2), "not a part of the table");
+        assert_clean(&engine);
     });
 }

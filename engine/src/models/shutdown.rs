@@ -5,7 +5,7 @@ use super::runner::check;
 use super::world::{acknowledged, assert_clean, get, join, open, reopen, rows, spawn, table, tiny};
 use crate::{Durability, ErrorKind, Options, Table};
 
-/// Two writers, a caller of flush and a caller of compact; then a close.
+/// Two writers, a caller of compact, and one who makes a table; then two closes.
 #[test]
 fn a_close_wakes_all_and_keeps_what_was_acknowledged_and_nothing_changes_after_it() {
     check(|| {
@@ -13,6 +13,11 @@ fn a_close_wakes_all_and_keeps_what_was_acknowledged_and_nothing_changes_after_i
         // Two threads compact: both have to hear of the close.
         let engine = open(&disk, Options { background_threads: 3, ..tiny() });
         let table = table(&engine, "t");
+        // Something to merge and to move.
+        for value in 0..2u64 {
+            table.upsert((0u64, value)).expect("healthy");
+            table.flush().expect("healthy");
+        }
         let writers: Vec<_> = [(1u64, Durability::Buffered), (2, Durability::Sync)]
             .into_iter()
             .map(|(own, durability)| {
@@ -34,8 +39,14 @@ fn a_close_wakes_all_and_keeps_what_was_acknowledged_and_nothing_changes_after_i
         let worker = spawn({
             let table = table.clone();
             move || {
-                acknowledged(table.flush(), &[ErrorKind::Closed]);
                 acknowledged(table.compact(), &[ErrorKind::Closed]);
+            }
+        });
+        let maker = spawn({
+            let engine = engine.clone();
+            move || {
+                let schema = crate::Schema::builder().key("id", crate::Type::U64).build().expect("a schema");
+                acknowledged(engine.create_table("made", schema).map(drop), &[ErrorKind::Closed])
             }
         });
         let closers: Vec<_> = (0..2)
@@ -50,13 +61,19 @@ fn a_close_wakes_all_and_keeps_what_was_acknowledged_and_nothing_changes_after_i
         closers.into_iter().for_each(join);
         let acknowledged: Vec<_> = writers.into_iter().map(join).collect();
         join(worker);
+        let made = join(maker);
         drop(table);
         drop(engine);
         disk.assert_unchanged_since_end();
 
         let engine = reopen(&disk.fs);
         assert_eq!(engine.recovery_report().batches, 0, "a clean end leaves nothing to replay");
+        assert!(
+            !made || engine.tables().contains(&"made".to_owned()),
+            "a table whose making was acknowledged"
+        );
         let table = super::world::table(&engine, "t");
+        assert_eq!(get(&table, 0), Some(1));
         for (own, acknowledged) in [1, 2].into_iter().zip(acknowledged) {
             let found = get(&table, own);
             assert_eq!(found, get(&table, own + 10), "a batch is there whole or not at all");
