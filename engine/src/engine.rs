@@ -158,9 +158,13 @@ impl Engine {
                 }
                 let (id, tablet) = (state.next_table, state.next_tablet);
                 let _ = made.set((id, tablet));
+                let (Some(next_table), Some(next_tablet)) = (id.0.checked_add(1), tablet.0.checked_add(1))
+                else {
+                    return Err(Error::invalid(format!("no more tables can be made: {id} was the last id")));
+                };
                 Ok(Some(Edit {
-                    next_table: Some(TableId(id.0 + 1)),
-                    next_tablet: Some(TabletId(tablet.0 + 1)),
+                    next_table: Some(TableId(next_table)),
+                    next_tablet: Some(TabletId(next_tablet)),
                     tables: vec![TableDesc {
                         id,
                         name: name.to_owned(),
@@ -180,7 +184,9 @@ impl Engine {
         );
         match installed {
             Ok(table) => Ok(self.table(table.expect("the edit is always made"))),
-            Err(error) if error.kind() == ErrorKind::TableExists => Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::TableExists | ErrorKind::InvalidArgument) => {
+                Err(error)
+            }
             Err(error) => {
                 core.health.fail(&error);
                 Err(error)

@@ -50,14 +50,18 @@ pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
 /// The file whose lock makes us the only writer.
 pub(crate) const LOCK: &str = "LOCK";
 
-/// Parses `17.idx`. Leading zeros, signs and anything else that we never write are foreign.
+/// No number above this is ever given out, so that none that is counted from one overflows.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
+
+/// Parses `17.idx`. Leading zeros, signs, numbers that are never given out and anything else that we never write are
+/// foreign.
 pub(crate) fn parse_name(name: &str) -> Option<(FileId, FileKind)> {
     let (number, extension) = name.split_once('.')?;
     let kind = [FileKind::Manifest, FileKind::Log, FileKind::Index, FileKind::Rows]
         .into_iter()
         .find(|kind| kind.extension() == extension)?;
     let id: u64 = number.parse().ok()?;
-    (id.to_string() == number).then_some((FileId(id), kind))
+    (id <= NUMBER_MAX && id.to_string() == number).then_some((FileId(id), kind))
 }
 
 /// A file that has left the view in force. It is held until no older view names it.

@@ -55,6 +55,9 @@ mod engine;
 mod error;
 mod files;
 mod flush;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod manifest;
 mod memtable;

@@ -29,6 +29,8 @@ use vfs::Fs;
 use wal::{Flavor, Log, Record};
 
 pub(crate) use current::read as read_current;
+#[cfg(feature = "fuzzing")]
+pub(crate) use current::{line as current_line, parse as parse_current};
 pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
 pub(crate) use state::{State, TabletState};
 
@@ -93,6 +95,7 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId])
     if edits == 0 {
         return Err(Error::corruption(format!("{id}.manifest holds no edit")));
     }
+    state.check_whole()?;
     Ok(state)
 }
 

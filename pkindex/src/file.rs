@@ -42,6 +42,10 @@ impl IndexFile {
         if properties.keys != reader.entries() {
             return Err(bad(format!("{} keys, but the file has {}", properties.keys, reader.entries())));
         }
+        // An entry takes several bytes, which are never compressed.
+        if properties.entries > reader.file_len() {
+            return Err(bad(format!("{} entries in {} bytes", properties.entries, reader.file_len())));
+        }
         if properties.first_key != reader.first_key() || properties.last_key != reader.last_key() {
             return Err(bad("the first and the last key are not the file's".to_owned()));
         }

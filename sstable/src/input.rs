@@ -18,6 +18,10 @@ use crate::index::root::Root;
 use crate::options::FileInfo;
 use crate::properties::Properties;
 
+/// No file holds more entries, or rows, for each of its bytes: each takes a byte at least, and LZ4 yields at most 255 for
+/// one. So counts that are added up over the files of a disk do not overflow.
+const ENTRIES_PER_BYTE_MAX: u64 = 255;
+
 /// One open file.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -85,6 +89,11 @@ impl Input {
                 properties.entries,
                 root.entries(),
             ));
+        }
+        let entries_max = self.len.saturating_mul(ENTRIES_PER_BYTE_MAX);
+        if properties.entries > entries_max {
+            let at = footer.properties.offset;
+            return Err(self.mismatch(at, "greatest count of entries", entries_max, properties.entries));
         }
         Ok(Head { footer, footer_checksum, root, properties })
     }

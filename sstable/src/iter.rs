@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::block::keyed_cursor::KeyedCursor;
-use crate::block::{self, Block, Shape};
+use crate::block::{self, Block, Handle, Shape};
 use crate::cursor::Direction;
 use crate::entries::BlockEntries;
 use crate::error::{Error, Result};
@@ -45,6 +45,8 @@ pub struct KeyedIter {
     entry: usize,
     /// The data block of that entry of the partition.
     block: Option<Arc<Block>>,
+    /// Where the block lies that was loaded last.
+    place: Handle,
     cursor: KeyedCursor,
     is_positioned: bool,
     failed: Option<Error>,
@@ -61,6 +63,7 @@ impl KeyedIter {
             spare_index: None,
             entry: 0,
             block: None,
+            place: Handle { offset: 0, len: 0 },
             cursor: KeyedCursor::default(),
             is_positioned: false,
             failed: None,
@@ -363,6 +366,7 @@ impl KeyedIter {
         self.let_go_of_block();
         let index = self.index.as_deref().expect("the partition is loaded before its blocks");
         let wanted = self.reader.handle(index, entry)?;
+        self.check_way(wanted, direction)?;
         let block = match self.ahead.take(self.reader.input(), wanted) {
             Some(block) => block,
             None => {
@@ -376,8 +380,31 @@ impl KeyedIter {
             }
         };
         self.entry = entry;
+        self.place = wanted;
         self.block = Some(block);
         Ok(())
+    }
+
+    /// Blocks lie in the order of their keys and do not overlap, so that a walk reads no more than the file holds,
+    /// whatever its index says.
+    fn check_way(&self, wanted: Handle, direction: Option<Direction>) -> Result<()> {
+        let (before, after) = match direction {
+            Some(Direction::Forward) => (self.place, wanted),
+            Some(Direction::Reverse) => (wanted, self.place),
+            None => return Ok(()),
+        };
+        match before.offset.checked_add(u64::from(before.len)) {
+            Some(end) if end <= after.offset => Ok(()),
+            end => {
+                let (expected, found) = (end.unwrap_or(u64::MAX), after.offset);
+                Err(self.reader.input().mismatch(
+                    wanted.offset,
+                    "least offset of the next block",
+                    expected,
+                    found,
+                ))
+            }
+        }
     }
 
     fn let_go_of_block(&mut self) {

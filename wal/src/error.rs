@@ -144,6 +144,9 @@ pub enum Damage {
     /// A kind of record that is not known.
     #[error("a record of the unknown kind {0}")]
     Kind(u8),
+    /// The head of a record ends in another byte than its mark.
+    #[error("a record whose head ends in {0:#04x} instead of its mark")]
+    Mark(u8),
     /// A record longer than any that is written.
     #[error("a record of {bytes} bytes, at most {bytes_max} expected")]
     TooLong {

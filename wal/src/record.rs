@@ -111,7 +111,7 @@ impl Head {
         let first_version = Version(reader.u64().map_err(short)?);
         let attested =
             Position { segment: FileId(reader.u64().map_err(short)?), offset: reader.u64().map_err(short)? };
-        reader.u8().map_err(short)?;
+        let mark = reader.u8().map_err(short)?;
         let Checksum(found) = head_checksum(flavor, at, bytes);
         if found != expected {
             return Err(Damage::Checksum { what: "the head of a record", expected, found });
@@ -121,6 +121,9 @@ impl Head {
             kind if kind == RecordKind::Attestation as u8 => RecordKind::Attestation,
             other => return Err(Damage::Kind(other)),
         };
+        if mark != HEAD_MARK {
+            return Err(Damage::Mark(mark));
+        }
         Ok(Head { kind, body_bytes, body_checksum, at, first_version, attested })
     }
 
@@ -209,6 +212,17 @@ mod tests {
         let elsewhere = Position { segment: AT.segment, offset: AT.offset + 1 };
         assert_eq!(Head::decode(&bytes, Flavor::Wal, elsewhere), Err(Damage::Elsewhere { found: AT }));
         assert!(matches!(Head::decode(&bytes, Flavor::Manifest, AT), Err(Damage::Checksum { .. })));
+    }
+
+    #[test]
+    fn a_head_without_its_mark_is_refused_whatever_its_checksum() {
+        // A search for heads would not find it, and what it attests would be lost.
+        let mut bytes = record(b"x");
+        bytes[HEAD_BYTES - 1] = HEAD_MARK ^ 1;
+        let Checksum(sum) = head_checksum(Flavor::Wal, AT, &bytes);
+        bytes[1..CHECKSUM_END].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Head::decode(&bytes, Flavor::Wal, AT), Err(Damage::Mark(HEAD_MARK ^ 1)));
+        assert_eq!(Head::find(&bytes, Flavor::Wal), None);
     }
 
     #[test]

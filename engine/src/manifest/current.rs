@@ -17,13 +17,13 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 const REQUIRED_FEATURES: u64 = 0;
 const BYTES_MAX: u64 = 256;
 
-fn line(manifest: FileId) -> String {
+pub(crate) fn line(manifest: FileId) -> String {
     let text = format!("nyala {FORMAT_VERSION} {REQUIRED_FEATURES:x} {manifest} ");
     let sum = checksum(Kind::Current, FileId(0), 0, &[text.as_bytes()]);
     format!("{text}{:08x}\n", sum.0)
 }
 
-fn parse(bytes: &[u8]) -> Result<FileId, Error> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<FileId, Error> {
     let damaged = |why: &str| Error::new(ErrorKind::Corruption, format!("{CURRENT} {why}"));
     if bytes.is_empty() {
         return Err(damaged("is empty"));
@@ -58,7 +58,12 @@ fn parse(bytes: &[u8]) -> Result<FileId, Error> {
     }
     let manifest =
         words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("names no manifest"))?;
-    Ok(FileId(manifest))
+    let manifest = FileId(manifest);
+    // There is one line for a manifest: no sign, no leading zero, no word more.
+    if text != line(manifest) {
+        return Err(damaged("is not the line that names its manifest"));
+    }
+    Ok(manifest)
 }
 
 /// Reads which manifest is in force. `None` if there is no `CURRENT`.
@@ -116,6 +121,18 @@ mod tests {
                 bytes[at] ^= 1 << bit;
                 parse(&bytes).expect_err("changed");
             }
+        }
+    }
+
+    #[test]
+    fn there_is_one_line_for_a_manifest() {
+        for text in
+            ["nyala 1 0 17 more ", "nyala 1 0 017 ", "nyala 1 0 +17 ", "nyala 1 00 17 ", "nyala 0 0 17 "]
+        {
+            let sum = checksum(Kind::Current, FileId(0), 0, &[text.as_bytes()]);
+            let error =
+                parse(format!("{text}{:08x}\n", sum.0).as_bytes()).expect_err("not the line that is written");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the rules by which an edit applies: it is refused, as corruption, if it names what is not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use codec::{FileId, RowsetId, TableId, TabletId, Version};
 use sstable::FileInfo;
@@ -10,8 +10,12 @@ use wal::Position;
 
 use super::edit::{Edit, RunDesc, TableDesc, TabletEdit};
 use crate::error::Error;
-use crate::files::FileKind;
+use crate::files::{FileKind, NUMBER_MAX};
 use crate::rowset::rowset_id;
+
+/// No version above this is ever given out: at a billion a second it takes a century to get there. What claims to be
+/// above it is damage, and nothing that is counted from a version overflows.
+const VERSION_MAX: Version = Version(1 << 62);
 
 /// All that is on disk, as of the last edit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +69,48 @@ impl State {
                 self.tables.remove(id).ok_or_else(|| misfit(format_args!("there is no table {id}")))?;
             for tablet in &table.tablets {
                 self.tablets.remove(tablet);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what holds for all of it together once the last edit of a manifest is applied, whatever the edits are that
+    /// were written: numbers that are in use lie below those that are given out next, a tablet belongs to one table, and
+    /// a file is named once.
+    pub(crate) fn check_whole(&self) -> Result<(), Error> {
+        if self.version_ceiling > VERSION_MAX || self.next_file.0 > NUMBER_MAX {
+            let (version, file) = (self.version_ceiling, self.next_file);
+            return Err(misfit(format_args!("version {version} or file number {file} was never given out")));
+        }
+        let mut names = BTreeSet::new();
+        let mut owned = BTreeSet::new();
+        for (id, table) in &self.tables {
+            if *id >= self.next_table || !names.insert(&table.name) {
+                return Err(misfit(format_args!("table {id} has an id or a name that is not its own")));
+            }
+            for tablet in &table.tablets {
+                if !self.tablets.contains_key(tablet) || *tablet >= self.next_tablet || !owned.insert(tablet)
+                {
+                    return Err(misfit(format_args!("tablet {tablet} is not table {id}'s alone")));
+                }
+            }
+        }
+        if let Some(tablet) = self.tablets.keys().find(|tablet| !owned.contains(tablet)) {
+            return Err(misfit(format_args!("tablet {tablet} is no table's")));
+        }
+        let mut named = BTreeSet::new();
+        for (id, tablet) in &self.tablets {
+            if tablet.flushed_through > self.version_ceiling {
+                return Err(misfit(format_args!("tablet {id} has versions above the ceiling")));
+            }
+            let files = tablet.runs.iter().flat_map(|run| run.files.iter().map(|info| info.id.0));
+            let rowsets = tablet.rowsets.keys().map(|id| u64::from(id.0));
+            for number in tablet.runs.iter().map(|run| run.id).chain(files).chain(rowsets) {
+                if number >= self.next_file.0 || !named.insert(number) {
+                    return Err(misfit(format_args!(
+                        "the number {number} is named twice, or not given out yet"
+                    )));
+                }
             }
         }
         Ok(())
@@ -244,6 +290,40 @@ mod tests {
         let mut again = State::default();
         again.apply(&edit).expect("complete");
         assert_eq!(again, state);
+    }
+
+    #[test]
+    fn what_no_edits_of_ours_add_up_to_is_corruption() {
+        let mut sound = with_three_runs();
+        sound.next_file = FileId(7);
+        sound.version_ceiling = Version(30);
+        (sound.next_table, sound.next_tablet) = (TableId(2), TabletId(2));
+        sound.check_whole().expect("as after three flushes");
+        let second = |name: &str, tablet: u32| TableDesc {
+            id: TableId(0),
+            name: name.into(),
+            schema: vec![1],
+            tablets: vec![TabletId(tablet)],
+        };
+        let changes: [&dyn Fn(&mut State); 11] = [
+            &|state| state.version_ceiling = Version(u64::MAX),
+            &|state| state.version_ceiling = Version(29),
+            &|state| state.next_file = FileId(6),
+            &|state| state.next_file = FileId(u64::MAX),
+            &|state| state.next_table = TableId(1),
+            &|state| state.next_tablet = TabletId(1),
+            &|state| drop(state.tables.insert(TableId(0), second("other", 1))),
+            &|state| drop(state.tables.insert(TableId(0), second("other", 0))),
+            &|state| drop(state.tables.insert(TableId(0), TableDesc { tablets: vec![], ..second("t", 0) })),
+            &|state| state.tables.clear(),
+            &|state| state.tablets.get_mut(&TabletId(1)).expect("it is there").runs[0].id = 3,
+        ];
+        for (index, change) in changes.iter().enumerate() {
+            let mut state = sound.clone();
+            change(&mut state);
+            let error = state.check_whole().expect_err("it contradicts");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "change {index}");
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(crate) fn replay(
     let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
     let (next_table, ceiling) = (state.next_table, state.version_ceiling);
     let mut last_version = ceiling;
+    let mut least = Version(1);
     let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
     let mut records = scan.replay();
     while let Some(record) = records.next()? {
@@ -51,6 +52,13 @@ pub(crate) fn replay(
                     op.table
                 )));
             }
+            // Log order is version order; memtables rely on it.
+            if version < least {
+                return Err(Error::corruption(format!(
+                    "the batch in the log at {at}: version {version} where {least} or a later one should be"
+                )));
+            }
+            least = version.next();
             match tablet_of(state, &op, version) {
                 Some(tablet) => {
                     check(&op, state)

@@ -7,10 +7,13 @@ use vfs::sim::{Fault, OpKind, OpSet};
 use vfs::{Fs, SimFs};
 
 use super::*;
-use crate::block::Shape;
+use crate::block::{Handle, Shape, TRAILER_BYTES};
 use crate::compress::TAG_RAW;
-use crate::header::FileKind;
+use crate::header::{FileKind, HEADER_BYTES};
+use crate::index::keyed::KeyedIndexBuilder;
+use crate::index::root::Root;
 use crate::output::Output;
+use crate::properties::Properties;
 use crate::{Caching, Direction, Error, KeyedIter};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -317,6 +320,67 @@ fn a_small_file_that_claims_gigabytes_takes_no_memory() {
         .expect("damage");
         assert!(open_keyed(&fs, &path()).is_err_and(|error| error.is_corruption()));
     }
+}
+
+#[test]
+fn more_entries_than_the_bytes_can_hold_are_refused() {
+    for (kind, key) in [(FileKind::Keyed, &b"k"[..]), (FileKind::Ordinal, &b""[..])] {
+        for (entries, is_refused) in [(1u64 << 20, true), (u64::MAX, true), (9, false)] {
+            let mut root = vec![1, 28, 9, 0, 0, 1];
+            codec::put_varint(&mut root, entries);
+            root.push(key.len() as u8);
+            root.extend_from_slice(key);
+            let mut properties = Vec::new();
+            Properties { entries, blocks: 1, first_key: key.into(), last_key: key.into(), user: Vec::new() }
+                .encode(&mut properties);
+            let fs = forge(kind, &[], &root, &properties);
+            let error = match kind {
+                FileKind::Keyed => open_keyed(&fs, &path()).err(),
+                FileKind::Ordinal => open_ordinal(&fs, &path()).err(),
+            };
+            assert_eq!(error.is_some_and(|error| error.is_corruption()), is_refused, "{kind:?}, {entries}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_ends_although_the_index_names_blocks_again_and_again() {
+    let sound = vec![0, 2, 1, b'a', b'1', 0, 3, b'b', b'2', 0, 0, 0, 0, 1, 0, 0, 0];
+    let len = |payload: usize| u32::try_from(payload + TRAILER_BYTES).expect("small");
+    let block = Handle { offset: HEADER_BYTES as u64, len: len(sound.len()) };
+    let mut index = KeyedIndexBuilder::default();
+    for number in 0..100 {
+        index.add(&[b'b', number], block);
+    }
+    let index = index.finish().to_vec();
+    let mut root = Root::default();
+    root.push(Handle { offset: block.end(), len: len(index.len()) }, None, 100, 200, &[b'b', 99]);
+    let (mut root_bytes, mut properties) = (Vec::new(), Vec::new());
+    root.encode(&mut root_bytes);
+    Properties { entries: 200, blocks: 100, first_key: b"a".into(), last_key: b"b".into(), user: Vec::new() }
+        .encode(&mut properties);
+    let blocks = [(Shape::Keyed, sound), (Shape::KeyedIndex, index)];
+    let fs = forge(FileKind::Keyed, &blocks, &root_bytes, &properties);
+    let reader = open_keyed(&fs, &path()).expect("the blocks are not read yet");
+    for (caching, readahead) in [(Caching::Fill, 0), (Caching::Leave, 4096)] {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut iter = reader.iter();
+            iter.set_caching(caching);
+            iter.set_readahead(readahead);
+            let mut moved = match direction {
+                Direction::Forward => iter.seek_to_first(),
+                Direction::Reverse => iter.seek_to_last(),
+            };
+            let mut steps = 0;
+            while moved.is_ok() {
+                steps += 1;
+                moved = if direction == Direction::Forward { iter.next() } else { iter.prev() };
+            }
+            assert_eq!(steps, 2, "the entries of one block");
+            assert!(moved.is_err_and(|error| error.is_corruption()));
+        }
+    }
+    assert!(reader.verify().is_err_and(|error| error.is_corruption()));
 }
 
 #[test]
