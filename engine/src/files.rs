@@ -231,6 +231,7 @@ mod tests {
             "1",
             "CURRENT",
             "99999999999999999999.row",
+            "18446744073709551615.wal",
         ] {
             assert_eq!(parse_name(foreign), None, "{foreign}");
         }

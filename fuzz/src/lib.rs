@@ -65,7 +65,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "wal",
         run: targets::wal::run,
-        memory_base: 2 * MIB,
+        memory_base: 256 << 10,
         memory_per_byte: 32,
         input_bytes_max: 64 << 10,
     },
@@ -79,7 +79,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "manifest",
         run: targets::manifest::run,
-        memory_base: 2 * MIB,
+        memory_base: 64 << 10,
         memory_per_byte: 128,
         input_bytes_max: 32 << 10,
     },
@@ -93,7 +93,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "entries",
         run: targets::entries::run,
-        memory_base: MIB,
+        memory_base: 512 << 10,
         memory_per_byte: 64,
         input_bytes_max: 4 << 10,
     },
@@ -114,7 +114,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "directory",
         run: targets::directory::run,
-        memory_base: 64 * MIB,
+        memory_base: 8 * MIB,
         memory_per_byte: 1024,
         input_bytes_max: 4 << 10,
     },

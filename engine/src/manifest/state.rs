@@ -103,13 +103,13 @@ impl State {
             if tablet.flushed_through > self.version_ceiling {
                 return Err(misfit(format_args!("tablet {id} has versions above the ceiling")));
             }
-            let files = tablet.runs.iter().flat_map(|run| run.files.iter().map(|info| info.id.0));
-            let rowsets = tablet.rowsets.keys().map(|id| u64::from(id.0));
-            for number in tablet.runs.iter().map(|run| run.id).chain(files).chain(rowsets) {
-                if number >= self.next_file.0 || !named.insert(number) {
-                    return Err(misfit(format_args!(
-                        "the number {number} is named twice, or not given out yet"
-                    )));
+            let runs = tablet.runs.iter().map(|run| (None, run.id));
+            let index = tablet.runs.iter().flat_map(|run| &run.files).map(|info| info.id.0);
+            let files = index.chain(tablet.rowsets.keys().map(|id| u64::from(id.0)));
+            for (what, number) in runs.chain(files.map(|number| (Some("file"), number))) {
+                if number >= self.next_file.0 || !named.insert((what, number)) {
+                    let what = what.unwrap_or("run");
+                    return Err(misfit(format_args!("{what} {number} is named twice, or not given out yet")));
                 }
             }
         }
