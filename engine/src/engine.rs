@@ -398,14 +398,15 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
 
 /// Flushes what is left, and leaves a log that says that it is whole.
 fn write_rest(core: &Core) -> Result<(), Error> {
-    let flushed = flush::flush_rest(core).and_then(|()| {
+    let end_log = || {
         core.log.sync(core.log.end())?;
         // What is flushed stays behind in older segments, so that the next open has nothing to read of it.
         core.log.rotate()?;
         core.log.attest()?;
         core.log.sync(core.log.end())?;
         flush::drop_unneeded_log(core)
-    });
+    };
+    let flushed = flush::flush_rest(core).and_then(|()| flush::patiently(core, end_log));
     core.files.delete_obsolete(&core.cache);
     flushed
 }

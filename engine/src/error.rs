@@ -102,6 +102,8 @@ struct Inner {
     text: String,
     operation: Option<usize>,
     key: Option<String>,
+    /// Nothing was done, and it may work a moment later.
+    is_passing: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -121,7 +123,7 @@ impl Error {
     /// An error without a cause below it.
     #[cold]
     pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Error {
-        Error { inner: Arc::new(Inner { kind, text: text.into(), operation: None, key: None, source: None }) }
+        Error::with_source(kind, text.into(), None)
     }
 
     /// An argument that can never work.
@@ -140,15 +142,19 @@ impl Error {
     #[cold]
     pub(crate) fn caused(kind: ErrorKind, source: impl StdError + Send + Sync + 'static) -> Error {
         let text = source.to_string();
-        let source: Option<Arc<dyn StdError + Send + Sync>> = Some(Arc::new(source));
-        Error { inner: Arc::new(Inner { kind, text, operation: None, key: None, source }) }
+        Error::with_source(kind, text, Some(Arc::new(source)))
+    }
+
+    fn with_source(kind: ErrorKind, text: String, source: Option<Arc<dyn StdError + Send + Sync>>) -> Error {
+        Error { inner: Arc::new(Inner { kind, text, operation: None, key: None, is_passing: false, source }) }
     }
 
     /// A failed disk operation; `context` says what was tried, as in "cannot create the log". A full disk or quota
     /// is [`ErrorKind::NoSpace`], a read-only file system [`ErrorKind::ReadOnly`], all else [`ErrorKind::Io`].
     #[cold]
     pub(crate) fn io(context: impl fmt::Display, source: io::Error) -> Error {
-        Error::caused(io_kind(&source), source).context(context)
+        let is_passing = vfs::is_out_of_descriptors(&source);
+        Error::caused(io_kind(&source), source).passing(is_passing).context(context)
     }
 
     /// Like [`Error::io`] for an operation that writes: there a refused permission is [`ErrorKind::ReadOnly`].
@@ -158,13 +164,30 @@ impl Error {
             io::ErrorKind::PermissionDenied => ErrorKind::ReadOnly,
             _ => io_kind(&source),
         };
-        Error::caused(kind, source).context(context)
+        let is_passing = vfs::is_out_of_descriptors(&source);
+        Error::caused(kind, source).passing(is_passing).context(context)
     }
 
     /// A failed sync. Nobody knows what it left, so more space does not mend it, even if it was space that was short.
     #[cold]
     pub(crate) fn sync(context: impl fmt::Display, source: io::Error) -> Error {
         Error::caused(ErrorKind::Io, source).context(context)
+    }
+
+    /// The same error, as one of a lack that may pass: of file descriptors. Nothing was done then; it may work a moment
+    /// later.
+    #[cold]
+    #[must_use]
+    fn passing(mut self, is_passing: bool) -> Error {
+        if is_passing {
+            Arc::make_mut(&mut self.inner).is_passing = true;
+        }
+        self
+    }
+
+    /// Whether nothing was done for a lack that may pass.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.inner.is_passing
     }
 
     /// The same error, with what was being done before its text.

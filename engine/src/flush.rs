@@ -9,6 +9,8 @@
 //! Invariant: flushes of a tablet are installed in seal order; there is one flush job at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use codec::{FileId, Version, hash_key};
 use pkindex::{Entry, IndexFile, Output, Retention, Run, RunOptions, RunWriter, WrittenFile};
@@ -187,10 +189,15 @@ pub(crate) fn claim(core: &Core) -> Option<FlushJob> {
     if core.health.is_healthy() { claim_sealed(core) } else { None }
 }
 
+/// How long a flush that lacks file descriptors waits before it is tried again, at first; twice as long each time.
+const RETRY_AFTER_MIN: Duration = Duration::from_millis(10);
+/// And at last: after two and a half seconds in all it is a failure like any other.
+const RETRY_AFTER_MAX: Duration = Duration::from_millis(1280);
+
 /// Writes out what is sealed when the engine closes and nobody else flushes any more.
 pub(crate) fn flush_rest(core: &Core) -> Result<(), Error> {
     while let Some(job) = claim_sealed(core) {
-        if let Err(error) = write_and_install(core, &job) {
+        if let Err(error) = patiently(core, || write_and_install(core, &job)) {
             give_back(&job);
             return Err(error.context("the last flush failed"));
         }
@@ -223,14 +230,35 @@ fn claim_sealed(core: &Core) -> Option<FlushJob> {
 pub(crate) fn run(core: &Core, job: &FlushJob) {
     let start = core.clock.now();
     let bytes: usize = job.memtables.iter().map(|(_, slot)| slot.counted).sum();
-    match write_and_install(core, job) {
+    match patiently(core, || write_and_install(core, job)) {
         Ok(()) => core.stall.note_flush(bytes, start, core.clock.now()),
         Err(error) => {
             give_back(job);
-            core.health.fail(&error.context("a flush failed"));
+            let error = error.context("a flush failed");
+            // Writers cannot wait for ever for descriptors to come back; a close tries once more.
+            if !error.is_passing() {
+                core.health.fail(&error);
+            } else if !core.workers.stopping().load(Ordering::Acquire) {
+                core.health.poison(&error);
+            }
         }
     }
     core.health.progress.notify();
+}
+
+/// Does something again and again, later each time, as long as it lacks file descriptors.
+pub(crate) fn patiently(core: &Core, mut work: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    let mut delay = RETRY_AFTER_MIN;
+    loop {
+        match work() {
+            Err(error) if error.is_passing() && delay <= RETRY_AFTER_MAX => {
+                tracing::warn!(%error, ?delay, "this is tried again");
+                core.clock.sleep(delay);
+                delay *= 2;
+            }
+            done => return done,
+        }
+    }
 }
 
 fn write_and_install(core: &Core, job: &FlushJob) -> Result<(), Error> {
@@ -350,8 +378,9 @@ fn install(
     let are_named = match installed {
         Ok(are_named) => are_named.expect("the edit is always made"),
         Err(error) => {
-            // For lack of space the edit never was; after any other failure it may be on disk, and its files are kept.
-            if error.kind() == ErrorKind::NoSpace {
+            // For lack of space or of descriptors the edit never was; after any other failure it may be on disk, and its
+            // files are kept.
+            if error.kind() == ErrorKind::NoSpace || error.is_passing() {
                 discard(&core.files, flushed);
             }
             return Err(error);
@@ -491,7 +520,7 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
     core.run_inline_flushes();
     let is_done =
         |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_dropped() || !tablet.has_unflushed_through(*goal);
-    core.health.progress.wait_for(std::time::Duration::from_millis(100), || {
+    core.health.progress.wait_for(Duration::from_millis(100), || {
         if goals.iter().all(is_done) {
             return Some(Ok(()));
         }

@@ -102,9 +102,13 @@ impl HealthCell {
         self.worsen(POISONED, Some(cause));
     }
 
-    /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons.
+    /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons. For a lack that may pass
+    /// nothing was done, and whoever wants it done tries again.
     pub(crate) fn fail(&self, cause: &Error) {
-        if cause.kind() == ErrorKind::NoSpace {
+        if cause.is_passing() {
+            tracing::warn!(%cause, "this may work later");
+            self.progress.notify();
+        } else if cause.kind() == ErrorKind::NoSpace {
             tracing::warn!(%cause, "writes are refused until there is space");
             self.worsen(NO_SPACE, Some(cause.clone()));
         } else {

@@ -118,12 +118,22 @@ pub(crate) fn names_a_table(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<
 /// Writes `state` as a new manifest, and puts it in force.
 fn start(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
     let id = files.next_id();
+    let written = write_new(files, id, state).inspect_err(|_| {
+        // Nothing names it yet: on a full disk, attempts must not pile up.
+        files.remove_unfinished([(id, FileKind::Manifest)]);
+    })?;
+    current::put(files)?;
+    Ok(written)
+}
+
+/// Writes `state` as manifest `id`, and a `CURRENT` that names it, beside the one in force.
+fn write_new(files: &Arc<Files>, id: FileId, state: &mut State) -> Result<(Log, u64), Error> {
     state.next_file = files.next_unused().max(state.next_file);
     let numbers = Arc::clone(files);
     let log = Log::create(log_options(&files.fs, &files.dir), id, Box::new(move || numbers.next_id()))?;
     let body = state.to_edit().encode();
     append(&log, &body)?;
-    current::write(files, id)?;
+    current::prepare(files, id)?;
     Ok((log, body.len() as u64))
 }
 
@@ -150,8 +160,8 @@ impl Manifest {
     /// have been synced through all that the edit makes durable before.
     ///
     /// # Errors
-    /// `NoSpace` leaves the state as it was. Any other error means that the edit may or may not be on disk: the
-    /// caller poisons the engine and deletes nothing.
+    /// `NoSpace`, and a lack of descriptors that may pass, leave the state as it was. Any other error means that the edit
+    /// may or may not be on disk: the caller poisons the engine and deletes nothing.
     pub(crate) fn install<R>(
         &self,
         make: impl FnOnce(&State) -> Result<Option<Edit>, Error>,

@@ -12,6 +12,9 @@
 //! - `NYALA_FAULT_ONLY=workload/options:kind:call`: one run; a failure prints it.
 
 mod after;
+mod cases;
+mod descriptors;
+mod group;
 mod kinds;
 mod model;
 mod random;

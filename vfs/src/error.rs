@@ -35,6 +35,17 @@ pub(crate) fn failure(operation: impl Into<String>, path: &Path, cause: io::Erro
     io::Error::new(kind, Failure { operation: operation.into(), path: path.to_owned(), cause })
 }
 
+/// Whether a file could not be opened or made because the process, or the machine, has too many open. Nothing was done
+/// then, and it may work a moment later.
+#[must_use]
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let failure = error.get_ref().and_then(|inner| inner.downcast_ref::<Failure>());
+    let cause = failure.map_or(error, |failure| &failure.cause);
+    let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    short.contains(&cause.raw_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +59,15 @@ mod tests {
         let cause = error.get_ref().and_then(|failure| failure.source()).expect("a failure has a cause");
         let cause = cause.downcast_ref::<io::Error>().expect("the cause is the disk's own error");
         assert_eq!(cause.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    }
+
+    #[test]
+    fn a_lack_of_descriptors_is_known_through_its_wrapping() {
+        let raw = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert!(is_out_of_descriptors(&raw()));
+        assert!(is_out_of_descriptors(&failure("create", Path::new("x"), raw())));
+        let other = io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+        assert!(!is_out_of_descriptors(&failure("create", Path::new("x"), other)));
     }
 
     #[test]

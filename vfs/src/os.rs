@@ -100,7 +100,12 @@ impl Fs for OsFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let sync = || std::fs::File::open(dir)?.sync_all();
+        let sync = || match lock::open_directory(dir) {
+            // The handle that has been open since the lock was taken: it is told of every failure since, and there is no
+            // descriptor to be short of.
+            Some(handle) => handle.sync_all(),
+            None => std::fs::File::open(dir)?.sync_all(),
+        };
         sync().map_err(|error| failure("sync directory", dir, error))
     }
 

@@ -178,6 +178,12 @@ impl Error {
         matches!(self, Error::Io { source, .. } if is_no_space(source))
     }
 
+    /// Whether the process had too many files open to open or make one more. The log goes on; it may work a moment later.
+    #[must_use]
+    pub fn is_out_of_descriptors(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if vfs::is_out_of_descriptors(source))
+    }
+
     /// Whether a file is damaged.
     #[must_use]
     pub fn is_corruption(&self) -> bool {

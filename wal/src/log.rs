@@ -152,8 +152,8 @@ impl Log {
     /// Appends records, in order; they are readable at once, and on disk after a sync. One write call for each segment
     /// that is touched.
     ///
-    /// The error, if there is one, is [`Error::TooLong`] for a record above the limit, [`Error::Io`] for a lack of
-    /// space ([`Error::is_no_space`]; the log goes on), or the latched failure.
+    /// The error, if there is one, is [`Error::TooLong`] for a record above the limit, [`Error::Io`] for a lack of space or
+    /// of descriptors ([`Error::is_no_space`], [`Error::is_out_of_descriptors`]; the log goes on), or the latched failure.
     pub fn append(&self, records: &[Record<'_>]) -> Appended {
         self.append_kind(RecordKind::Data, records)
     }

@@ -12,7 +12,8 @@ impl From<KeyError> for Error {
 
 impl From<sstable::Error> for Error {
     fn from(error: sstable::Error) -> Error {
-        Error::caused(sstable_kind(&error), error)
+        let is_passing = error.io().is_some_and(vfs::is_out_of_descriptors);
+        Error::caused(sstable_kind(&error), error).passing(is_passing)
     }
 }
 
@@ -29,7 +30,8 @@ impl From<pkindex::Error> for Error {
             error if error.is_corruption() => ErrorKind::Corruption,
             _ => ErrorKind::Io,
         };
-        Error::caused(kind, error)
+        let is_passing = error.io().is_some_and(vfs::is_out_of_descriptors);
+        Error::caused(kind, error).passing(is_passing)
     }
 }
 
@@ -43,7 +45,8 @@ impl From<wal::Error> for Error {
             // A log that failed for good is no matter of space, even if the disk said so: more space does not mend it.
             _ => ErrorKind::Io,
         };
-        Error::caused(kind, error)
+        let is_passing = error.is_out_of_descriptors();
+        Error::caused(kind, error).passing(is_passing)
     }
 }
 

@@ -78,8 +78,8 @@ pub(crate) fn read(fs: &dyn Fs, dir: &std::path::Path) -> Result<Option<FileId>,
     }
 }
 
-/// Puts `manifest` in force, durably.
-pub(crate) fn write(files: &Files, manifest: FileId) -> Result<(), Error> {
+/// Writes the line that names `manifest` beside the one in force.
+pub(crate) fn prepare(files: &Files, manifest: FileId) -> Result<(), Error> {
     let temporary = files.dir.join(CURRENT_TEMPORARY);
     match files.fs.remove(&temporary) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -92,10 +92,14 @@ pub(crate) fn write(files: &Files, manifest: FileId) -> Result<(), Error> {
         file.write_all_at(line(manifest).as_bytes(), 0)?;
         Ok(file)
     };
-    let file = write().map_err(|error| Error::io("writing CURRENT", error))?;
-    file.sync().map_err(|error| Error::sync("syncing CURRENT", error))?;
-    let renamed = files.fs.rename(&temporary, &files.dir.join(CURRENT));
-    renamed.map_err(|error| Error::io("renaming CURRENT", error))?;
+    let file = write().map_err(|error| Error::io("writing CURRENT.tmp", error))?;
+    file.sync().map_err(|error| Error::sync("syncing CURRENT.tmp", error))
+}
+
+/// Puts the line that was prepared in force, durably.
+pub(crate) fn put(files: &Files) -> Result<(), Error> {
+    let renamed = files.fs.rename(&files.dir.join(CURRENT_TEMPORARY), &files.dir.join(CURRENT));
+    renamed.map_err(|error| Error::io("renaming CURRENT.tmp", error))?;
     files.sync_dir()
 }
 

@@ -1,17 +1,28 @@
-//! An exclusive lock on a file, against other processes and against this one.
+//! An exclusive lock on a file, against other processes and against this one; and, as long as it is held, an open handle
+//! of the file's directory, so that syncing it needs no new descriptor.
 //!
 //! Invariant: a path is in the registry exactly while a [`Guard`] of it lives, or is being taken.
 //! Invariant: the registry is entered before the operating system's lock is taken, and left after that is released.
 
 use crate::fs::Lock;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// What this process holds. Some systems' file locks belong to the process and would let it in twice.
-static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// What this process holds, with the directory of each file once that is open. Some systems' file locks belong to the
+/// process and would let it in twice.
+static HELD: Mutex<BTreeMap<PathBuf, Option<Arc<File>>>> = Mutex::new(BTreeMap::new());
+
+/// The open handle of a directory in which this process holds a lock.
+pub(super) fn open_directory(dir: &Path) -> Option<Arc<File>> {
+    let dir = dir.canonicalize().ok()?;
+    let held = HELD.lock();
+    held.iter().find(|(path, _)| path.parent() == Some(&dir)).and_then(|(_, handle)| handle.clone())
+}
 
 /// A held lock.
 #[derive(Debug)]
@@ -38,7 +49,10 @@ impl Guard {
         let registration = Registration::enter(path)?;
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Guard { file, _registration: registration }),
+            Ok(()) => {
+                registration.open_directory()?;
+                Ok(Guard { file, _registration: registration })
+            }
             Err(TryLockError::WouldBlock) => Err(held("by another process")),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -53,11 +67,19 @@ struct Registration {
 impl Registration {
     fn enter(path: &Path) -> io::Result<Registration> {
         let path = canonical(path)?;
-        if HELD.lock().insert(path.clone()) {
-            Ok(Registration { path })
-        } else {
-            Err(held("in this process"))
+        match HELD.lock().entry(path.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(None);
+                Ok(Registration { path })
+            }
+            Entry::Occupied(_) => Err(held("in this process")),
         }
+    }
+
+    fn open_directory(&self) -> io::Result<()> {
+        let handle = File::open(self.path.parent().unwrap_or(Path::new("/")))?;
+        HELD.lock().insert(self.path.clone(), Some(Arc::new(handle)));
+        Ok(())
     }
 }
 
@@ -87,6 +109,16 @@ fn held(by: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_is_open_as_long_as_the_lock_is_held() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(open_directory(dir.path()).is_none());
+        let guard = Guard::take(&dir.path().join("LOCK")).unwrap();
+        open_directory(dir.path()).expect("it is held").sync_all().unwrap();
+        drop(guard);
+        assert!(open_directory(dir.path()).is_none());
+    }
 
     #[test]
     fn a_lock_that_is_dropped_is_free_although_a_child_process_shares_the_file() {

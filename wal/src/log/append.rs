@@ -133,13 +133,15 @@ impl Log {
         if bytes > bytes_max { Err(Error::TooLong { bytes, bytes_max }) } else { Ok(OVERHEAD_BYTES + bytes) }
     }
 
-    /// The segment after the current one. Its header is not written yet.
+    /// The segment after the current one. Its header is not written yet. A lack of space or of descriptors leaves all as it
+    /// was.
     fn next_segment(&self, tail: &mut Tail) -> Result<OpenSegment> {
         if let Some(segment) = tail.prepared.take() {
             return Ok(segment);
         }
-        create_segment(&self.options, (self.next_id)())
-            .map_err(|error| if error.is_no_space() { error } else { self.turns.latch(error) })
+        create_segment(&self.options, (self.next_id)()).map_err(|error| {
+            if error.is_no_space() || error.is_out_of_descriptors() { error } else { self.turns.latch(error) }
+        })
     }
 
     /// Puts the records that lie in one segment together: in `fresh`, after its header, or else in `current`.
