@@ -170,7 +170,7 @@ fn of_a_group_on_a_full_disk_those_before_the_failing_byte_are_committed_and_no_
                 for part in 0..2 {
                     batch.upsert(&table, (id * 10 + part, 1, "x".repeat(TEXT_BYTES / 2))).expect("it fits");
                 }
-                let durability = if id % 2 == 0 { Durability::Sync } else { Durability::Buffered };
+                let durability = if id.is_multiple_of(2) { Durability::Sync } else { Durability::Buffered };
                 match batch.commit(durability) {
                     Ok(()) => Some(id),
                     Err(error) => {

@@ -18,6 +18,7 @@ mod group;
 mod kinds;
 mod model;
 mod random;
+mod reads;
 mod sweep;
 mod workload;
 mod world;

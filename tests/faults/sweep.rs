@@ -179,6 +179,17 @@ fn run(workload: &Workload, strike: Strike, calls: &[Call]) -> Seen {
     seen
 }
 
+/// Whether a call syncs a segment of the log that is made ahead.
+fn is_sync_ahead(calls: &[Call], n: usize) -> bool {
+    let before = &calls[n.saturating_sub(1)];
+    calls[n].op == OpKind::Sync && before.op == OpKind::Preallocate && before.path == calls[n].path
+}
+
+/// Whether a call syncs the directory for such a segment.
+fn is_directory_ahead(calls: &[Call], n: usize) -> bool {
+    calls[n].op == OpKind::SyncDir && n > 0 && is_sync_ahead(calls, n - 1)
+}
+
 /// What `docs/recovery.md` says of a failure of this call.
 fn check_outcome(strike: Strike, calls: &[Call], seen: &Seen) {
     let n = strike.n as usize;
@@ -195,22 +206,21 @@ fn check_outcome(strike: Strike, calls: &[Call], seen: &Seen) {
         return;
     };
     let file = file_kind(call);
-    // A segment that is made ahead. Nothing depends on it yet; a failed sync of the folder is told by the next append, if
-    // there is one.
-    let is_sync_ahead = |n: usize| {
-        let before = &calls[n.saturating_sub(1)];
-        calls[n].op == OpKind::Sync && before.op == OpKind::Preallocate && before.path == calls[n].path
-    };
+    // A segment that is made ahead: nothing depends on it yet. A failed sync of the directory is told by the next append.
+    let is_told = calls[n + 1..]
+        .iter()
+        .take_while(|later| later.phase != Phase::Opening)
+        .any(|later| later.op == OpKind::Write && later.phase == Phase::Running && file_kind(later) == "wal");
     match call.phase {
         Phase::Running => {
             let is_log = matches!(file.as_str(), "wal" | "manifest");
-            let must_poison = call.op == OpKind::SyncDir && !is_sync_ahead(n - 1)
-                || is_log && matches!(call.op, OpKind::Write | OpKind::Sync) && !is_sync_ahead(n)
+            let must_poison = call.op == OpKind::SyncDir && (!is_directory_ahead(calls, n) || is_told)
+                || is_log && matches!(call.op, OpKind::Write | OpKind::Sync) && !is_sync_ahead(calls, n)
                 || call.op == OpKind::Rename;
             let may_poison = must_poison
                 || call.op == OpKind::SyncDir
                 || matches!(file.as_str(), "manifest" | "tmp")
-                || file == "wal" && !is_sync_ahead(n);
+                || file == "wal" && !is_sync_ahead(calls, n);
             assert!(seen.poisoned || !must_poison, "the engine must be poisoned");
             // With the disk full as well, a flush fails twice.
             assert!(!seen.poisoned || may_poison || seen.no_space > 0, "the engine must not be poisoned");
@@ -232,7 +242,8 @@ fn choose(workload: &Workload, calls: &[Call], all: bool) -> Vec<Strike> {
         let mut classes: BTreeMap<(OpKind, String, Phase), Vec<u64>> = BTreeMap::new();
         for (n, call) in calls.iter().enumerate().filter(|(_, call)| kind.strikes(call.op)) {
             let phase = if kind.is_first_of_its_sort() { call.phase } else { Phase::Running };
-            let class = (call.op, file_kind(call), phase);
+            let file = if is_directory_ahead(calls, n) { "ahead".into() } else { file_kind(call) };
+            let class = (call.op, file, phase);
             classes.entry(class).or_default().push(n as u64);
         }
         for numbers in classes.values() {
