@@ -139,7 +139,7 @@ fn a_read_that_fails_at_any_call_says_so_and_works_the_next_time() {
                         failed += 1;
                         assert!(kind.may_give(error.kind()), "{context}: {error}");
                     }
-                    // A read of several blocks at once that failed was done block by block.
+                    // A read of several blocks at once, ahead of need, failed, and those needed were read by themselves.
                     Ok(answer) => {
                         healed += 1;
                         assert_eq!(right, answer, "{context}");
@@ -157,10 +157,7 @@ fn a_read_that_fails_at_any_call_says_so_and_works_the_next_time() {
         }
     }
     println!("{failed} reads failed, {healed} did not although a call did");
-    assert!(
-        failed > 200 && healed < failed / 10,
-        "{failed} reads failed, {healed} did not although a call did"
-    );
+    assert!(failed > 200 && healed < failed, "{failed} reads failed, {healed} did not although a call did");
 }
 
 #[test]
