@@ -16,6 +16,7 @@ mod lanes;
 mod move_rows;
 mod notes;
 mod pick;
+mod sample;
 mod shape;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ use shape::Shape;
 
 pub(crate) use lanes::{Permits, Taken};
 pub(crate) use notes::Compacting;
+pub(crate) use sample::{KeySample, note_overwrites};
 pub(crate) use shape::overlap_depth;
 
 /// What is reason enough for a compaction.
@@ -442,8 +444,6 @@ fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowse
     for rowset in dead {
         core.files.retire_rows(rowset);
     }
-    let newer = inputs.iter().rev().skip(1).map(|run| run.entries()).sum();
-    job.tablet.compacting.learn(newer, &outcome.stats);
     job.tablet.compacting.forget(&job.run_ids, &gone);
     let moved_bytes = merged.rowsets.iter().map(|rowset| rowset.info.len).sum();
     core.counters.note_compaction(&outcome.stats, moved_bytes, gone.len() as u64);

@@ -17,7 +17,7 @@ use pkindex::{Entry, IndexFile, Output, Retention, Run, RunOptions, RunWriter, W
 use sstable::{FileInfo, WriterOptions};
 use wal::Position;
 
-use crate::compaction;
+use crate::compaction::{self, KeySample};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files, Outputs};
@@ -41,6 +41,8 @@ pub(crate) struct Flushed {
     pub(crate) index: Vec<WrittenFile>,
     pub(crate) rowsets: Vec<WrittenRowset>,
     pub(crate) through: Version,
+    /// Some of its keys.
+    sample: KeySample,
 }
 
 /// The options of index files.
@@ -82,8 +84,10 @@ pub(crate) fn write_memtable(
     let row_outputs = Outputs::new(files, FileKind::Rows);
     let write = || {
         let through = memtable.versions().map_or(Version(0), |(_, last)| last);
-        let (index, rowsets) = write_files(&index_outputs, &row_outputs, options, memtable, retention)?;
-        Ok(Flushed { run_id: files.next_id().0, index, rowsets, through })
+        let mut sample = KeySample::of(memtable.entries());
+        let (index, rowsets) =
+            write_files(&index_outputs, &row_outputs, options, memtable, retention, &mut sample)?;
+        Ok(Flushed { run_id: files.next_id().0, index, rowsets, through, sample })
     };
     let written = write();
     if written.is_err() {
@@ -99,6 +103,7 @@ fn write_files(
     options: &Options,
     memtable: &Memtable,
     retention: &Retention,
+    sample: &mut KeySample,
 ) -> Result<(Vec<WrittenFile>, Vec<WrittenRowset>), Error> {
     let run_options = run_options(options);
     let mut runs = RunWriter::new(index_outputs, &run_options);
@@ -114,6 +119,7 @@ fn write_files(
             }
             key.clear();
             key.extend_from_slice(next);
+            sample.offer(next);
             newer = None;
         }
         if retention.needs(version, newer) {
@@ -395,6 +401,9 @@ fn install(
         }
     }
     delete_log_below(core, log_start);
+    for ((tablet, _), done) in job.memtables.iter().zip(flushed) {
+        compaction::note_overwrites(tablet, &done.sample);
+    }
     compaction::note_debt(core, job.memtables.iter().map(|(tablet, _)| tablet));
     core.signals.compaction.set();
     Ok(())

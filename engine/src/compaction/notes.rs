@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use codec::{RowsetId, Version};
-use pkindex::{CompactionStats, Retention};
+use pkindex::Retention;
 use sync::{Mutex, MutexGuard};
 
 use super::pick::Debt;
@@ -22,7 +22,7 @@ pub(crate) struct Compacting {
     noted: Mutex<Noted>,
     /// Tells the compactions of the tablet to stop: it was dropped, or the engine closes.
     cancel: AtomicBool,
-    /// How many of a thousand entries of newer runs took the place of an older one, lately.
+    /// How many of a thousand keys that were written lately were there before.
     overwrite_permille: AtomicU64,
     /// By how much the tablet is behind.
     debt_runs: AtomicU64,
@@ -99,12 +99,12 @@ impl Compacting {
         self.overwrite_permille.load(Ordering::Relaxed).div_ceil(10)
     }
 
-    /// Learns from a merge in which `newer` entries came from other runs than the oldest.
-    pub(crate) fn learn(&self, newer: u64, stats: &CompactionStats) {
-        if let Some(now) = stats.entries_dropped.saturating_mul(1000).checked_div(newer) {
-            let before = self.overwrite_permille.load(Ordering::Relaxed);
-            self.overwrite_permille.store(before.midpoint(now.min(1000)), Ordering::Relaxed);
-        }
+    /// Notes that of so many keys that were written, some were there before.
+    pub(crate) fn note_overwrites(&self, found: u64, keys: u64) {
+        let now = found * 1000 / keys.max(1);
+        let before = self.overwrite_permille.load(Ordering::Relaxed);
+        // Samples are small: several of them count.
+        self.overwrite_permille.store((3 * before + now) / 4, Ordering::Relaxed);
     }
 
     pub(crate) fn set_debt(&self, debt: Debt) {

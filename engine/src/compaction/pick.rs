@@ -31,6 +31,8 @@ pub(crate) struct Limits {
     pub(crate) garbage_percent_max: u64,
     /// More than this, with what the newer runs overwrite, is a reason to merge all runs.
     pub(crate) garbage_percent_to_come: u64,
+    /// So is more than this of the oldest run's entries that the newer runs overwrite.
+    pub(crate) overwritten_percent_max: u64,
     /// In a compaction that runs anyway, rows are moved until no more than this is left.
     pub(crate) garbage_percent_goal: u64,
     /// More small rowsets than this are a reason to join some: each is a file to keep open.
@@ -59,8 +61,13 @@ impl Policy {
     /// The defaults, for rowsets of this size.
     pub(crate) fn new(rowset_bytes: u64) -> Policy {
         Policy {
-            // What the newer runs overwrite is garbage in the oldest: it is looked for before it is much.
-            index: index::Policy { upper_percent_max: 20, ..index::Policy::default() },
+            // All runs are merged by what the newer ones overwrite, not by how large they are: where keys are only
+            // added, there is nothing to be gained in the oldest.
+            index: index::Policy {
+                upper_percent_max: u64::MAX,
+                upper_percent_max_idle: u64::MAX,
+                ..index::Policy::default()
+            },
             rowset_bytes,
             lanes: 1,
             moved_percent_max: 50,
@@ -70,6 +77,7 @@ impl Policy {
                 depth_goal: 4,
                 garbage_percent_max: 30,
                 garbage_percent_to_come: 22,
+                overwritten_percent_max: 20,
                 garbage_percent_goal: 15,
                 small_max: 64,
             },
@@ -79,6 +87,7 @@ impl Policy {
                 depth_goal: 2,
                 garbage_percent_max: 15,
                 garbage_percent_to_come: 15,
+                overwritten_percent_max: 15,
                 garbage_percent_goal: 8,
                 small_max: 32,
             },
@@ -210,7 +219,11 @@ fn merge_for_garbage_to_come(shape: &Shape, policy: &Policy, is_idle: bool) -> O
     let live: u64 = shape.rowsets.iter().map(|rowset| rowset.live).sum();
     let dying = overwrites(shape, 0..inputs.len() - 1).min(live);
     let garbage = u128::from(rows - live.min(rows)) + u128::from(dying);
-    (garbage * 100 > u128::from(rows) * u128::from(limits.garbage_percent_to_come)).then_some(inputs)
+    let oldest = shape.runs.last().map_or(0, |run| run.entries);
+    let is_more = |part: u128, percent: u64, whole: u64| part * 100 > u128::from(whole) * u128::from(percent);
+    let is_due = is_more(garbage, limits.garbage_percent_to_come, rows)
+        || is_more(u128::from(dying), limits.overwritten_percent_max, oldest);
+    is_due.then_some(inputs)
 }
 
 /// If too many rowsets cover a key: the cheapest runs and rowsets that make them fewer, by cost for each that goes.
