@@ -18,7 +18,7 @@ use crate::random::Random;
 use crate::state::State;
 use crate::tally::Tally;
 use crate::workloads::{Workload, second_life};
-use crate::world::{Moment, World};
+use crate::world::{Era, Moment, World};
 
 /// Within how many operations a process stops that goes on after a power cut.
 const LIFE_OPERATIONS: usize = 400;
@@ -48,6 +48,24 @@ impl Drop for Replay<'_> {
     }
 }
 
+/// Says how to try a run again that panics by itself, before anything is looked at.
+struct ReplayRun {
+    workload: &'static str,
+    seed: u64,
+}
+
+impl Drop for ReplayRun {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let ReplayRun { workload, seed } = self;
+            eprintln!(
+                "\nthe run of workload {workload} with seed {seed} itself failed\nreplay: NYALA_SEED={seed} \
+                 NYALA_SIM_WORKLOAD={workload} cargo test -p nyala --test sim -- --nocapture\n"
+            );
+        }
+    }
+}
+
 /// What is looked at of a run.
 pub(crate) struct Visit<'a> {
     pub(crate) workload: &'static Workload,
@@ -55,6 +73,8 @@ pub(crate) struct Visit<'a> {
     /// The page states in which each moment is looked at: so many, of those that there are in turn.
     pub(crate) page_states: usize,
     pub(crate) tally: &'a Tally,
+    /// Told what is begun.
+    pub(crate) begin: &'a dyn Fn(String),
     /// Whether enough is done.
     pub(crate) is_over: &'a (dyn Fn() -> bool + Sync),
 }
@@ -66,7 +86,8 @@ fn mix(numbers: &[u64]) -> u64 {
 impl Visit<'_> {
     /// Every moment of a run.
     pub(crate) fn all(&self) {
-        let eras = self.workload.run(self.seed);
+        (self.begin)(format!("the run of {} with seed {}", self.workload.name, self.seed));
+        let eras = self.run(self.seed);
         let mut met: HashMap<&str, usize> = HashMap::new();
         for moment in eras.iter().flat_map(|era| &era.moments) {
             *met.entry(&moment.after).or_default() += 1;
@@ -88,12 +109,18 @@ impl Visit<'_> {
                     let number = if turn < NAMED { (index * 5 + turn) % NAMED } else { turn };
                     let target = self.target(era_number, moment, number);
                     let found = self.look(&target, moment, &era.history, floor, &mut known);
-                    if number == 0 {
+                    // An event that failed may be durable for a moment, until it is refused.
+                    if number == 0 && found < era.history.len() {
                         floor = found;
                     }
                 }
             }
         }
+    }
+
+    fn run(&self, seed: u64) -> Vec<Era> {
+        let _replay = ReplayRun { workload: self.workload.name, seed };
+        self.workload.run(seed)
     }
 
     fn target(&self, era: usize, moment: &Moment, page_state: usize) -> Target {
@@ -103,7 +130,7 @@ impl Visit<'_> {
 
     /// One state again, from the start.
     pub(crate) fn one(&self, target: &Target) {
-        let eras = self.workload.run(target.seed);
+        let eras = self.run(target.seed);
         let era = eras.get(target.era).expect("the run has this era");
         let moment = era.moments.iter().find(|moment| moment.operation == target.operation);
         let moment = moment.expect("the era has this operation, and it changes the disk");
@@ -129,9 +156,11 @@ impl Visit<'_> {
         let hash = match known.get(&fingerprint) {
             Some(&hash) => hash,
             None => {
+                (self.begin)(target.to_string());
                 self.tally.note(self.workload.name, fingerprint, &moment.after);
                 let mut life = Life { visit: self, random, replay: &mut replay };
-                let hash = life.live(disk, CUTS - 1 + usize::from(seed.is_multiple_of(4)), &|found| {
+                let cuts = CUTS - 1 + usize::from(seed.is_multiple_of(4));
+                let hash = life.live(disk, cuts, history.version(moment.operation), &|found| {
                     let hash = hash_of(found);
                     let place = history.find(hash, moment.operation, floor);
                     place.map(drop).ok_or_else(|| history.explain(found, moment.operation, floor))
@@ -154,8 +183,14 @@ struct Life<'a, 'b> {
 
 impl Life<'_, '_> {
     /// Opens a disk, compares it, and goes on living on it if the power is to go `cuts` times more. Returns a hash of
-    /// the state that was found.
-    fn live(&mut self, disk: SimFs, cuts: usize, permit: &dyn Fn(&State) -> Result<(), String>) -> u64 {
+    /// the state that was found. Versions up to `used_version` must not be given out again.
+    fn live(
+        &mut self,
+        disk: SimFs,
+        cuts: usize,
+        used_version: u64,
+        permit: &dyn Fn(&State) -> Result<(), String>,
+    ) -> u64 {
         disk.set_capacity(None);
         let options = (self.visit.workload.options)();
         let again = disk.fork();
@@ -165,6 +200,11 @@ impl Life<'_, '_> {
         if let Err(why) = permit(&found) {
             panic!("{why}");
         }
+        let version = world.version();
+        assert!(
+            version >= used_version,
+            "version {used_version} was seen, and {version} is the last that is used up"
+        );
         deep::compare(world.engine(), &found, &mut self.random);
         let hash = hash_of(&found);
         if cuts == 0 {
@@ -196,7 +236,7 @@ impl Life<'_, '_> {
         ));
         let disk = moment.disk.power_cut(&policy);
         self.visit.tally.note(self.visit.workload.name, disk.fingerprint(), &moment.after);
-        self.live(disk, cuts - 1, &|found| {
+        self.live(disk, cuts - 1, version, &|found| {
             let place = history.find(hash_of(found), moment.operation, 0);
             place.map(drop).ok_or_else(|| history.explain(found, moment.operation, 0))
         });

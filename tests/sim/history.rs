@@ -35,6 +35,8 @@ pub(crate) struct History {
     failed: Vec<Failed>,
     /// From a moment on, the first place of the line that may be found. Both ascend.
     floors: Vec<(u64, usize)>,
+    /// From a moment on, a version that is used up. Both ascend.
+    versions: Vec<(u64, u64)>,
 }
 
 /// A hash of a state, to find it among others.
@@ -53,11 +55,17 @@ impl Point {
 impl History {
     /// One that begins with a state that is durable.
     pub(crate) fn new(state: State) -> History {
-        History { line: vec![Point::new(state, 0, None)], failed: Vec::new(), floors: vec![(0, 0)] }
+        let line = vec![Point::new(state, 0, None)];
+        History { line, failed: Vec::new(), floors: vec![(0, 0)], versions: vec![(0, 0)] }
     }
 
     pub(crate) fn now(&self) -> &State {
         &self.line.last().expect("there is a first").state
+    }
+
+    /// How many places the line has.
+    pub(crate) fn len(&self) -> usize {
+        self.line.len()
     }
 
     /// An event begins, with the next operation.
@@ -93,6 +101,19 @@ impl History {
         if last < at {
             self.floors.push((moment, at));
         }
+    }
+
+    /// This version was seen at this moment.
+    pub(crate) fn note_version(&mut self, moment: u64, version: u64) {
+        let &(_, last) = self.versions.last().expect("there is a first");
+        assert!(last <= version, "versions grow: {last}, then {version}");
+        self.versions.push((moment, version));
+    }
+
+    /// The greatest version that was seen up to this moment. Lost or not, it is never given out again.
+    pub(crate) fn version(&self, moment: u64) -> u64 {
+        let known = self.versions.partition_point(|(from, _)| *from <= moment);
+        self.versions[known - 1].1
     }
 
     /// The last place that was durable at this moment.

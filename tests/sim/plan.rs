@@ -26,6 +26,11 @@ pub(crate) fn states() -> u64 {
     number("NYALA_SIM_STATES", default)
 }
 
+/// The name of the only workload that is wanted.
+pub(crate) fn workload() -> Option<String> {
+    std::env::var("NYALA_SIM_WORKLOAD").ok()
+}
+
 pub(crate) fn threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     usize::try_from(number("NYALA_SIM_THREADS", processors as u64)).expect("a small number")

@@ -16,7 +16,7 @@ pub(crate) struct Workload {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 14] = [
+pub(crate) const WORKLOADS: [Workload; 15] = [
     Workload { name: "first_open", options: roomy, script: first_open },
     Workload { name: "verbs", options: roomy, script: verbs },
     Workload { name: "tables", options: tiny, script: tables },
@@ -31,6 +31,7 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
     Workload { name: "recoveries", options: tiny, script: recoveries },
     Workload { name: "full_disk", options: tiny, script: full_disk },
     Workload { name: "failing_disk", options: tiny, script: failing_disk },
+    Workload { name: "failing_log", options: small_segments, script: failing_log },
 ];
 
 impl Workload {
@@ -166,18 +167,33 @@ fn manifest_rolls(world: &mut World) {
 /// Batches that end within a segment, fill one, and are longer than one.
 fn log_segments(world: &mut World) {
     world.create_as("a", Shape::Int);
-    world.create("b");
+    world.create_as("b", Shape::Int);
     for _ in 0..40 {
+        let table = if world.random.one_in(3) { "b" } else { "a" };
         let bytes = *world.random.pick(&[10, 100, 700, 700, 1500, 5000]);
-        let number = world.random.within(0..40);
-        let row = Row { number, note: None, blob: world.random.bytes(bytes) };
-        let op = Op { table: "a".to_owned(), key: vec![Part::Int(number)], verb: Verb::Upsert(row) };
         let durability = if world.random.one_in(4) { Durability::Sync } else { Durability::Buffered };
-        world.write_ops(&[op], durability);
-        if world.random.one_in(5) {
-            world.write_some(4);
+        put(world, table, bytes, durability);
+        match world.random.below(6) {
+            0 => world.write_some(4),
+            1 => world.flush_table(),
+            2 => {
+                // The log of one table ends durably, that of the other goes on in the next segment: there the log begins
+                // once the first is flushed.
+                put(world, "a", 700, Durability::Sync);
+                put(world, "b", 3500, Durability::Buffered);
+                world.flush_named("a");
+            }
+            _ => {}
         }
     }
+}
+
+/// A row of so many bytes in a table whose key is a number.
+fn put(world: &mut World, table: &str, bytes: usize, durability: Durability) {
+    let number = world.random.within(0..40);
+    let row = Row { number, note: None, blob: world.random.bytes(bytes) };
+    let op = Op { table: table.to_owned(), key: vec![Part::Int(number)], verb: Verb::Upsert(row) };
+    world.write_ops(&[op], durability);
 }
 
 /// Snapshots that outlive flushes and compactions.
@@ -269,9 +285,10 @@ fn failing_disk(world: &mut World) {
             FailedSync::PagesDropped,
             FailedSync::PagesMixed,
         ]);
-        let fault = match world.random.below(4) {
+        let fault = match world.random.below(6) {
             0 => Fault::eio().on(OpSet::CHANGES),
             1 => Fault::short().forever(),
+            2 => Fault::eio().on(OpSet::of(OpKind::SyncDir)),
             _ => Fault::eio().on(OpSet::SYNCS),
         };
         let after = world.random.below(20) as u64;
@@ -279,6 +296,26 @@ fn failing_disk(world: &mut World) {
         for _ in 0..2 + world.random.below(6) {
             anything(world);
         }
+        if !world.heal() {
+            let policy = PowerCut::random(world.random.next());
+            world.cut_and_open(&policy);
+        }
+    }
+}
+
+/// A log with many segments on a disk that fails to sync, whoever it is that asks: a commit, a flush, or housekeeping,
+/// whose errors nobody sees.
+fn failing_log(world: &mut World) {
+    world.create_as("a", Shape::Int);
+    for _ in 0..24 {
+        put(world, "a", 1800, Durability::Buffered);
+        let kind = if world.random.one_in(3) { OpSet::SYNCS } else { OpSet::of(OpKind::SyncDir) };
+        world.arm(0, Fault::eio().on(kind));
+        for _ in 0..1 + world.random.below(6) {
+            put(world, "a", 1800, Durability::Buffered);
+        }
+        put(world, "a", 10, Durability::Sync);
+        put(world, "a", 10, Durability::Sync);
         if !world.heal() {
             let policy = PowerCut::random(world.random.next());
             world.cut_and_open(&policy);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nyala::vfs::SimFs;
-use nyala::vfs::sim::{Fault, OpKind, PowerCut};
+use nyala::vfs::sim::{Fault, FaultKind, OpKind, PowerCut};
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Snapshot, Table};
 
 use crate::history::{History, hash_of};
@@ -77,8 +77,10 @@ pub(crate) struct World {
     last_change: String,
     snapshots: Vec<(Snapshot, State)>,
     next_number: i64,
-    /// Faults are about: a call may fail.
+    /// Faults are about, or have been: a call may fail.
     may_fail: bool,
+    /// A fault was armed that may show itself long after, as the failure of something in the background.
+    is_ill: bool,
 }
 
 impl World {
@@ -107,11 +109,17 @@ impl World {
             snapshots: Vec::new(),
             next_number: 0,
             may_fail: false,
+            is_ill: false,
         }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
         self.engine.as_ref().expect("an engine is open between steps")
+    }
+
+    /// The last version that is visible: those that are given out next are greater.
+    pub(crate) fn version(&self) -> u64 {
+        self.engine().stats().visible_version
     }
 
     pub(crate) fn state(&self) -> &State {
@@ -239,10 +247,16 @@ impl World {
         let moment = self.moment();
         let permitted = self.history.find(hash_of(&found), moment, 0);
         assert!(permitted.is_some(), "after {policy:?}: {}", self.history.explain(&found, moment, 0));
+        let used = self.history.version(moment);
         self.let_go(cut);
         self.end_era(found);
-        self.may_fail = false;
+        (self.may_fail, self.is_ill) = (false, false);
         self.open();
+        assert!(
+            self.version() >= used,
+            "versions up to {used} were seen, and {} is the last now",
+            self.version()
+        );
     }
 
     fn end_era(&mut self, found: State) {
@@ -282,6 +296,7 @@ impl World {
     /// Arms a fault: from now on calls may fail, until the next opening or [`World::heal`].
     pub(crate) fn arm(&mut self, after: u64, fault: Fault) {
         self.may_fail = true;
+        self.is_ill |= fault.kind == FaultKind::Eio;
         self.disk.fail_at(self.disk.operations() + after, fault);
     }
 
@@ -296,9 +311,7 @@ impl World {
         self.disk.clear_faults();
         self.disk.set_capacity(None);
         let resumed = self.engine().resume();
-        if resumed.is_ok() {
-            self.may_fail = false;
-        }
+        self.may_fail = self.is_ill || resumed.is_err();
         resumed.is_ok()
     }
 
@@ -326,6 +339,9 @@ impl World {
         let done = self.succeeds(what, result);
         if done.is_none() {
             self.history.fail(is_refused.then(|| self.moment()));
+        }
+        if self.is_recorded {
+            self.history.note_version(self.moment(), self.version());
         }
         done
     }
@@ -449,10 +465,15 @@ impl World {
     }
 
     pub(crate) fn flush_table(&mut self) {
-        let Some(name) = self.table_name() else { return };
-        let flushed = self.tables[&name].flush();
+        if let Some(name) = self.table_name() {
+            self.flush_named(&name);
+        }
+    }
+
+    pub(crate) fn flush_named(&mut self, name: &str) {
+        let flushed = self.tables[name].flush();
         if self.succeeds("flush a table", flushed).is_some() {
-            self.history.table_durable(self.moment(), &name);
+            self.history.table_durable(self.moment(), name);
         }
     }
 
