@@ -19,6 +19,12 @@ pub mod mutate;
 pub mod seeds;
 pub mod targets;
 
+/// The messages of the manifest, from the engine's own source.
+#[allow(missing_docs, unreachable_pub, dead_code, clippy::all, clippy::pedantic)]
+pub(crate) mod pb {
+    include!("../../engine/src/manifest/pb.rs");
+}
+
 use std::cell::Cell;
 use std::sync::Once;
 use std::time::{Duration, Instant};

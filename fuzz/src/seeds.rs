@@ -199,7 +199,7 @@ fn manifests(seeds: &mut Named) {
             input.extend_from_slice(body);
         }
         seeds.push((format!("edits-{number}"), input));
-        let record = |body| OwnedRecord { kind: 1, first_version: 0, attested: (3, 64), body };
+        let record = |body| OwnedRecord { kind: log::DATA, first_version: 0, attested: (3, 64), body };
         let records = bodies.into_iter().map(record).collect();
         let segment = Segment { predecessor: (0, 0), records, tail: vec![0; 9] };
         let files = [(3, segment.put_together(log::Flavor::Manifest, 3))];
@@ -302,6 +302,20 @@ fn entries(seeds: &mut Named) {
         // Its keys are not those of the target's file: it is refused at the last step.
         seeds.push((format!("damaged-properties-{number}"), [&[1, keys], reader.user_properties()].concat()));
     }
+    // One step beside what is accepted.
+    let near: [(&str, &[u8]); 8] = [
+        ("equal-versions", b"\x0a\x02\x08\x05\x0a\x02\x08\x05"),
+        ("ascending-versions", b"\x0a\x02\x08\x05\x0a\x02\x08\x06"),
+        ("version-zero", b"\x0a\x02\x08\x00"),
+        ("no-version", b"\x0a\x04\x10\x01\x18\x01"),
+        ("half-location", b"\x0a\x04\x08\x05\x10\x01"),
+        ("long-varint", b"\x0a\x03\x08\x85\x00"),
+        ("unknown-field", b"\x0a\x04\x08\x05\x20\x01"),
+        ("rowset-beyond-32-bits", b"\x0a\x0a\x08\x05\x10\x80\x80\x80\x80\x10\x18\x01"),
+    ];
+    for (name, list) in near {
+        seeds.push((format!("damaged-list-{name}"), with_flags(0, list)));
+    }
     // Two keys, 0 and 1, in big-endian.
     let properties = b"\x08\x02\x10\x02\x18\x01\x20\x01\x28\x02\x3a\x04\x08\x05\x10\x01\x42\x08\0\0\0\0\0\0\0\0\x4a\x08\0\0\0\0\0\0\0\x01";
     seeds.push(("properties".to_owned(), [&[1, 2], &properties[..]].concat()));
@@ -340,6 +354,14 @@ fn rows(seeds: &mut Named) {
     ] {
         let row = fuzzing::encode_row(&schema, &values).expect("they fit");
         seeds.push((format!("schema-{name}"), [&[3], &prefix[..], &row].concat()));
+        // One step beside: a bit of the padding, a null with a value, a text that ends before it begins.
+        let mut padding = row.clone();
+        padding[0] ^= 0x80;
+        seeds.push((format!("damaged-padding-{name}"), [&[3], &prefix[..], &padding].concat()));
+        let mut value = row.clone();
+        value[0] ^= 0x02;
+        seeds.push((format!("damaged-null-{name}"), [&[3], &prefix[..], &value].concat()));
+        seeds.push((format!("damaged-long-{name}"), [&[3], &prefix[..], &row[..row.len() / 2]].concat()));
     }
 }
 
@@ -365,7 +387,7 @@ fn batches(seeds: &mut Named) {
         for (name, bytes) in base.files.iter().filter(|(name, _)| name.ends_with(".wal")) {
             let id = name.trim_end_matches(".wal").parse().expect("a number");
             let Some(segment) = Segment::take_apart(bytes, log::Flavor::Wal, id) else { continue };
-            if let Some(record) = segment.records.iter().rfind(|record| record.kind == 1) {
+            if let Some(record) = segment.records.iter().rfind(|record| record.kind == log::DATA) {
                 seeds.push((format!("real-{number}-{id}"), record.body.clone()));
             }
         }

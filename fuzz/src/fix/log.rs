@@ -10,6 +10,10 @@ pub const HEADER_BYTES: usize = 64;
 pub const HEAD_BYTES: usize = 54;
 /// What a record takes beyond its body.
 pub const OVERHEAD_BYTES: usize = HEAD_BYTES + 1;
+/// The kind of a record that holds data.
+pub const DATA: u8 = 0xd1;
+/// The kind of one that only says how far the log is synced.
+pub const ATTESTATION: u8 = 0x8e;
 const HEAD_MARK: u8 = 0xa6;
 const END_MARK: u8 = 0xe9;
 
@@ -104,7 +108,7 @@ fn fix_record(bytes: &mut [u8], flavor: Flavor, id: u64, at: u64, wishes: Wishes
 /// What stands in a record, as the page on formats says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// 1 data, 2 attestation.
+    /// [`DATA`] or [`ATTESTATION`].
     pub kind: u8,
     /// Where it begins.
     pub at: u64,
@@ -127,7 +131,7 @@ pub fn record(bytes: &[u8], flavor: Flavor, id: u64, at: u64) -> Option<Record<'
     let length = u32_at(head, 5) as usize;
     let rest = bytes.get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?.checked_add(1)?)?;
     let sum = |parts: &[&[u8]]| checksum(flavor.record(), FileId(id), at, parts).0;
-    let is_whole = matches!(head[0], 1 | 2)
+    let is_whole = matches!(head[0], DATA | ATTESTATION)
         && (u64_at(head, 13), u64_at(head, 21)) == (id, at)
         && head[53] == HEAD_MARK
         && rest[length] == END_MARK
@@ -168,7 +172,7 @@ pub struct Segment {
 /// What can be said of a record that is not told by its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRecord {
-    /// 1 data, 2 attestation.
+    /// [`DATA`] or [`ATTESTATION`].
     pub kind: u8,
     /// The first version in it.
     pub first_version: u64,

@@ -126,11 +126,6 @@ fn reopen(disk: &Disk, is_as_before: bool, before: &Contents) {
     engine.close().expect("a good disk");
 }
 
-#[allow(missing_docs, unreachable_pub, dead_code, clippy::all, clippy::pedantic)]
-mod pb {
-    include!("../../../engine/src/manifest/pb.rs");
-}
-
 /// What `fix` calls the kinds of log.
 fn flavor(name: &str) -> Option<(fix::log::Flavor, u64)> {
     let (number, extension) = name.split_once('.')?;

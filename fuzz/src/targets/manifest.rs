@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use nyala::fuzzing;
 use nyala::vfs::Fs;
+use prost::Message;
 
 use crate::Verdict;
 use crate::disk::Disk;
 use crate::fix;
-use crate::fix::log::{Flavor, OwnedRecord, Segment, Wishes};
+use crate::fix::log::{DATA, Flavor, OwnedRecord, Segment, Wishes};
 use crate::input::Input;
+use crate::pb;
 
 const DIR: &str = "/db";
 
@@ -55,8 +57,33 @@ fn edits(mut input: Input<'_>) -> Verdict {
     let sum = fuzzing::add_up_edits(bodies.iter().copied());
     if let Ok(sum) = &sum {
         check_sum(sum);
+        compare(&bodies, sum);
     }
     Verdict::of(&sum)
+}
+
+/// Numbers only grow, and a tablet that is left is flushed as far as any edit says.
+fn compare(bodies: &[&[u8]], sum: &[u8]) {
+    let decode = |body: &[u8]| pb::Edit::decode(body).expect("what adds up can be decoded");
+    let sum = decode(sum);
+    let edits: Vec<pb::Edit> = bodies.iter().map(|body| decode(body)).collect();
+    let greatest = |of: fn(&pb::Edit) -> Option<u64>| edits.iter().filter_map(of).max().unwrap_or(0);
+    for of in [
+        |edit: &pb::Edit| edit.log_start,
+        |edit: &pb::Edit| edit.next_file,
+        |edit: &pb::Edit| edit.version_ceiling,
+        |edit: &pb::Edit| edit.next_table.map(u64::from),
+        |edit: &pb::Edit| edit.next_tablet.map(u64::from),
+    ] {
+        assert_eq!(of(&sum), Some(greatest(of)), "numbers only grow");
+    }
+    for tablet in &sum.tablets {
+        let of = |edit: &pb::TabletEdit| (edit.tablet == tablet.tablet).then_some(edit.flushed_through)?;
+        // A tablet may be dropped, and another one come to have its id.
+        let said = edits.iter().flat_map(|edit| &edit.tablets).filter_map(of).max().unwrap_or(0);
+        let dropped = edits.iter().any(|edit| !edit.dropped_tables.is_empty());
+        assert!(dropped || tablet.flushed_through == Some(said), "tablet {}", tablet.tablet);
+    }
 }
 
 /// The one edit that says what others add up to is complete.
@@ -84,7 +111,7 @@ fn segments(input: Input<'_>, flags: u8) -> Verdict {
         let again = fuzzing::load_manifest(&fs, Path::new(DIR), start, &present).expect("nothing changed");
         assert_eq!(&again, sum);
         // Written as one record of another manifest, it is the same.
-        let record = OwnedRecord { kind: 1, first_version: 0, attested: (0, 0), body: sum.clone() };
+        let record = OwnedRecord { kind: DATA, first_version: 0, attested: (0, 0), body: sum.clone() };
         let segment = Segment { predecessor: (0, 0), records: vec![record], tail: Vec::new() };
         let other = Disk::with([(path(99), segment.put_together(Flavor::Manifest, 99))]);
         let fs: Arc<dyn Fs> = Arc::new(other);

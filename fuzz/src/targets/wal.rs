@@ -17,7 +17,7 @@ use wal::{Log, Options, Position, Record, Scan};
 use crate::Verdict;
 use crate::disk::Disk;
 use crate::fix;
-use crate::fix::log::{Flavor, HEADER_BYTES, Wishes};
+use crate::fix::log::{DATA, Flavor, HEADER_BYTES, Wishes};
 use crate::input::Input;
 
 const DIR: &str = "/log";
@@ -106,7 +106,7 @@ fn compare(replayed: &Replayed, files: &[(u64, Vec<u8>)]) {
         .expect("a record comes out of a segment that is there");
     let record = fix::log::record(bytes, Flavor::Wal, at.segment.0, at.offset)
         .expect("what is replayed stands in the file as the format says");
-    assert_eq!(record.kind, 1, "only data is replayed");
+    assert_eq!(record.kind, DATA, "only data is replayed");
     assert_eq!(record.end, replayed.end.offset);
     assert_eq!(record.first_version, replayed.first_version.0);
     assert_eq!(record.body, replayed.body);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::{flavor, pb};
+use super::flavor;
 use crate::base::Files;
-use crate::fix;
 use crate::fix::log::{Flavor, Segment};
 use crate::fix::sstable::FileKind;
 use crate::input::Input;
+use crate::{fix, pb};
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
