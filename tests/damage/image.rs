@@ -94,23 +94,21 @@ struct Life {
 impl Image {
     /// A database of 64 KiB times `scale`, or somewhat more.
     pub(crate) fn make(seed: u64, scale: u32) -> Image {
-        let disk = SimFs::new(seed);
-        let engine = Engine::open(DIR, options(&disk, scale)).expect("a new directory");
-        let tables = (0..TABLES.len())
-            .map(|table| engine.create_table(TABLES[table], rows::schema(table)).expect("a new table"))
-            .collect();
-        let state = State { tables: std::array::from_fn(|table| vec![None; keys_of(table, scale) as usize]) };
-        let version = engine.snapshot().version();
-        let mut life = Life {
-            disk,
-            engine,
-            tables,
-            scale,
-            random: Random::new(&[seed, u64::from(scale)]),
-            history: vec![Moment { version, state }],
-            earlier: Vec::new(),
-        };
+        let mut life = Life::begin(seed, scale);
         let flushed = life.live();
+        life.end(flushed)
+    }
+
+    /// A database whose runs are twins: the same keys in the same places of each file, with other versions. Whoever
+    /// takes a block of one for that of another gives old rows.
+    pub(crate) fn twins(seed: u64) -> Image {
+        let mut life = Life::begin(seed, 1);
+        // From the second on, all versions take two bytes, so that blocks have equal lengths.
+        for _ in 0..3 {
+            life.write_all(0, 1);
+            life.flush();
+        }
+        let flushed = life.history.len() - 1;
         life.end(flushed)
     }
 
@@ -121,6 +119,28 @@ impl Image {
     /// The moment at which everything up to `version` was there and nothing after it.
     pub(crate) fn moment_of(&self, version: u64) -> usize {
         self.history.iter().position(|moment| moment.version >= version).expect("a version of this life")
+    }
+}
+
+impl Life {
+    /// Makes the tables.
+    fn begin(seed: u64, scale: u32) -> Life {
+        let disk = SimFs::new(seed);
+        let engine = Engine::open(DIR, options(&disk, scale)).expect("a new directory");
+        let tables = (0..TABLES.len())
+            .map(|table| engine.create_table(TABLES[table], rows::schema(table)).expect("a new table"))
+            .collect();
+        let state = State { tables: std::array::from_fn(|table| vec![None; keys_of(table, scale) as usize]) };
+        let version = engine.snapshot().version();
+        Life {
+            disk,
+            engine,
+            tables,
+            scale,
+            random: Random::new(&[seed, u64::from(scale)]),
+            history: vec![Moment { version, state }],
+            earlier: Vec::new(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Blocks, records and files that changed places, or stand twice.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::image::Image;
@@ -110,6 +111,26 @@ fn every_two_blocks_of_sstables_exchanged_are_detected() {
             pairs("every_two_blocks", &image, &blocks, most, &[]);
         }
     }
+}
+
+/// Blocks that differ in nothing but the versions of their entries and the places of their rows.
+#[test]
+fn every_two_blocks_of_runs_over_the_same_keys_exchanged_are_detected() {
+    println!("seed {}", seed());
+    let image = Image::twins(seed());
+    let map = Map::of(&image);
+    let mut by_place: BTreeMap<(&str, usize, usize), Vec<Part<'_>>> = BTreeMap::new();
+    for (file, blocks) in map.blocks.iter().filter(|(file, _)| map.is_named(file)) {
+        for range in blocks {
+            let place = (kind_of(file), range.start, range.len());
+            by_place.entry(place).or_default().push(Part { file, range: range.clone() });
+        }
+    }
+    // Of rows, which say their version themselves, the first of each file are enough.
+    by_place.retain(|(kind, start, _), parts| parts.len() > 1 && (*kind == "idx" || *start == 28));
+    let twins: Vec<Part<'_>> = by_place.into_values().flatten().collect();
+    assert!(twins.iter().any(|part| kind_of(part.file) == "idx"), "{twins:?}");
+    pairs("every_two_blocks_of_runs", &image, &twins, 300, &[]);
 }
 
 #[test]
