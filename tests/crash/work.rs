@@ -356,7 +356,10 @@ pub(crate) fn attempt(
         Ok(()) => Ok(DONE),
         Err(error) if error.kind() == ErrorKind::DuplicateKey => Ok(DUPLICATE),
         Err(error) if error.kind() == ErrorKind::MissingRow => Ok(MISSING),
-        Err(error) => Err(format!("thread {thread}, {step:.200?}: {error}")),
+        Err(error) => {
+            let step: String = format!("{step:?}").chars().take(300).collect();
+            Err(format!("thread {thread}: {error}: {step}"))
+        }
     }
 }
 
