@@ -241,8 +241,14 @@ fn choose(workload: &Workload, calls: &[Call], all: bool) -> Vec<Strike> {
     for kind in Kind::ALL {
         let mut classes: BTreeMap<(OpKind, String, Phase), Vec<u64>> = BTreeMap::new();
         for (n, call) in calls.iter().enumerate().filter(|(_, call)| kind.strikes(call.op)) {
-            let phase = if kind.is_first_of_its_sort() { call.phase } else { Phase::Running };
-            let file = if is_directory_ahead(calls, n) { "ahead".into() } else { file_kind(call) };
+            let is_told_apart = kind.is_first_of_its_sort() || call.op == OpKind::SyncDir;
+            let phase = if is_told_apart { call.phase } else { Phase::Running };
+            let file = match &calls[n.saturating_sub(1)] {
+                _ if is_directory_ahead(calls, n) => "ahead".into(),
+                // What puts a manifest in force.
+                before if before.op == OpKind::Rename => "CURRENT".into(),
+                _ => file_kind(call),
+            };
             let class = (call.op, file, phase);
             classes.entry(class).or_default().push(n as u64);
         }
