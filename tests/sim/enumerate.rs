@@ -134,7 +134,16 @@ impl Visit<'_> {
         let era = eras.get(target.era).expect("the run has this era");
         let moment = era.moments.iter().find(|moment| moment.operation == target.operation);
         let moment = moment.expect("the era has this operation, and it changes the disk");
-        self.look(target, moment, &era.history, 0, &mut HashMap::new());
+        // What earlier cuts found durable counts here too.
+        let (mut floor, mut known) = (0, HashMap::new());
+        for earlier in era.moments.iter().take_while(|earlier| earlier.operation < moment.operation) {
+            let place =
+                self.look(&self.target(target.era, earlier, 0), earlier, &era.history, floor, &mut known);
+            if place < era.history.len() {
+                floor = place;
+            }
+        }
+        self.look(target, moment, &era.history, floor, &mut HashMap::new());
     }
 
     /// Looks at one state. Returns its place in the history.
