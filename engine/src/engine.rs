@@ -88,9 +88,10 @@ impl Engine {
         let cache = sstable::Cache::new(options.cache_bytes());
         let recovered = recovery::recover(&options, dir, &cache)?;
         let visible = Version(recovered.first_version.0 - 1);
-        let (clock, seed) = match options.runtime {
-            RuntimeMode::Threads => (Clock::real(), 0),
-            RuntimeMode::Inline { seed } => (Clock::manual(), seed),
+        let clock = Clock::of(options.runtime);
+        let seed = match options.runtime {
+            RuntimeMode::Threads => 0,
+            RuntimeMode::Inline { seed } => seed,
         };
         let core = Arc::new(Core {
             stall: Stall::new(options.memtable_bytes_max()),

@@ -95,6 +95,8 @@ impl Obsolete {
 pub(crate) struct Files {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
+    /// The first number that was given out here. Files of lower numbers are older.
+    first: FileId,
     next: AtomicU64,
     obsolete: Mutex<Vec<Obsolete>>,
 }
@@ -107,7 +109,13 @@ impl fmt::Debug for Files {
 
 impl Files {
     pub(crate) fn new(fs: Arc<dyn Fs>, dir: &Path, next: FileId) -> Files {
-        Files { fs, dir: dir.to_owned(), next: AtomicU64::new(next.0), obsolete: Mutex::default() }
+        Files {
+            fs,
+            dir: dir.to_owned(),
+            first: next,
+            next: AtomicU64::new(next.0),
+            obsolete: Mutex::default(),
+        }
     }
 
     /// A number that no file has or had.
@@ -138,6 +146,11 @@ impl Files {
 
     pub(crate) fn retire_unnamed(&self, id: FileId, kind: FileKind) {
         self.obsolete.lock().push(Obsolete::Unnamed(id, kind));
+    }
+
+    /// Whether a file was there before and nobody is about to delete it.
+    pub(crate) fn is_leftover(&self, id: FileId, kind: FileKind) -> bool {
+        id < self.first && !self.obsolete.lock().iter().any(|file| file.file() == (id, kind))
     }
 
     /// How many files wait for deletion.
@@ -175,9 +188,14 @@ impl Files {
     }
 }
 
+/// The name of a numbered file.
+pub(crate) fn file_name(id: FileId, kind: FileKind) -> String {
+    format!("{id}.{}", kind.extension())
+}
+
 /// The path of a numbered file in `dir`.
 pub(crate) fn path(dir: &Path, id: FileId, kind: FileKind) -> PathBuf {
-    dir.join(format!("{id}.{}", kind.extension()))
+    dir.join(file_name(id, kind))
 }
 
 /// Gives numbers and paths of one kind of file to a writer, and remembers them, so that a job that fails can remove

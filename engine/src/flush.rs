@@ -439,7 +439,8 @@ fn publish(tablet: &Tablet, memtable: &Arc<Memtable>, done: &Flushed, opened: &O
     });
 }
 
-fn written_bytes(done: &Flushed) -> u64 {
+/// The bytes of the files that a memtable became.
+pub(crate) fn written_bytes(done: &Flushed) -> u64 {
     let index: u64 = done.index.iter().map(|file| file.info.len).sum();
     let rows: u64 = done.rowsets.iter().map(|rowset| rowset.info.len).sum();
     index + rows

@@ -80,7 +80,7 @@ mod value;
 mod view;
 
 pub use batch::WriteBatch;
-pub use check::{CheckReport, Problem};
+pub use check::{CheckReport, Problem, ProblemKind};
 pub use encoded_key::{ColumnType, Date, Decimal, Timestamp, Type, Value};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};

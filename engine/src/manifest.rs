@@ -205,6 +205,14 @@ impl Manifest {
         read(&self.inner.lock().state)
     }
 
+    /// Lends the state in force, with the segments that say so and where each ends. No edit is made meanwhile.
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&State, &wal::Options, &[(FileId, u64)]) -> R) -> R {
+        let inner = self.inner.lock();
+        let segments: Vec<(FileId, u64)> =
+            inner.log.segments().into_iter().map(|segment| (segment.id, segment.bytes)).collect();
+        look(&inner.state, &log_options(&self.files.fs, &self.files.dir), &segments)
+    }
+
     /// The segments of the manifest in force.
     pub(crate) fn segments(&self) -> Vec<FileId> {
         self.inner.lock().log.segments().into_iter().map(|segment| segment.id).collect()

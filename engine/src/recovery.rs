@@ -11,6 +11,7 @@
 
 mod learn;
 mod replay;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,45 +24,17 @@ use wal::Log;
 use crate::catalog::{Catalog, TableCore};
 use crate::commit::VERSION_RESERVE;
 use crate::error::Error;
-use crate::files::{CURRENT_TEMPORARY, FileKind, Files, path};
+use crate::files::{CURRENT_TEMPORARY, FileKind, Files, file_name};
 use crate::flush::{open_index_files, open_rowset};
 use crate::manifest::{Manifest, State, TabletState};
 use crate::options::Options;
 use crate::rowset::Rowsets;
+use crate::runtime::Clock;
 use crate::schema::Schema;
 use crate::tablet::Tablet;
 use crate::view::TabletView;
 use learn::{Learned, Listing};
-
-/// What the last open found and did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RecoveryReport {
-    /// Batches in the log.
-    pub batches: u64,
-    /// Operations of the log that were not flushed before, and are now.
-    pub replayed_operations: u64,
-    /// Operations of the log that were in rowsets already, or belonged to a dropped table.
-    pub skipped_operations: u64,
-    /// What was cut off the end of the log: bytes of a write that never finished, and that was never acknowledged.
-    pub torn: Option<TornTail>,
-    /// Files of ours that nothing named, removed.
-    pub orphans_removed: u64,
-}
-
-/// The end of a log that was cut off.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TornTail {
-    /// The number of the log segment.
-    pub segment: u64,
-    /// Where in it the log ends, in bytes.
-    pub offset: u64,
-    /// What stands there instead of a record.
-    pub reason: String,
-    /// The file in the directory that the bytes were saved to; none if they are all zero, or if they could not be saved.
-    pub saved_as: Option<String>,
-}
+pub use report::{RecoveryReport, TornTail};
 
 /// The parts of a core that come from the directory.
 pub(crate) struct Recovered {
@@ -96,13 +69,16 @@ pub(crate) fn recover(
     dir: &Path,
     cache: &Arc<sstable::Cache>,
 ) -> Result<Recovered, Error> {
+    let clock = Clock::of(options.runtime);
+    let start = clock.now();
     let listing = Listing::read(&*options.fs, dir)?;
-    match learn::learn(options, dir, &listing)? {
+    let mut recovered = match learn::learn(options, dir, &listing)? {
         None => {
             learn::check_creatable(options, dir, &listing)?;
             sync_way(&*options.fs, dir)?;
             let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, listing.next_number()));
-            act(options, files, cache, &listing, State::default(), RecoveryReport::default())
+            let report = RecoveryReport { is_new: true, ..RecoveryReport::default() };
+            act(options, files, cache, &listing, State::default(), report)?
         }
         Some(Learned { mut state, scan }) => {
             let next = listing.next_number().max(state.next_file);
@@ -111,9 +87,11 @@ pub(crate) fn recover(
             open_tables(&files, cache, &state)?;
             let mut report = replay::replay(options, &files, &scan, &mut state)?;
             report.torn = scan.torn.as_ref().map(|torn| learn::save_torn(&files, torn));
-            act(options, files, cache, &listing, state, report)
+            act(options, files, cache, &listing, state, report)?
         }
-    }
+    };
+    recovered.report.duration = clock.now() - start;
+    Ok(recovered)
 }
 
 /// Starts a new log and a new manifest, and clears the directory of what they do not name.
@@ -136,7 +114,7 @@ fn act(
     let ceiling = state.version_ceiling;
     let catalog = open_tables(&files, cache, &state)?;
     let manifest = Manifest::create(&files, state)?;
-    report.orphans_removed = remove_orphans(&files, listing, &manifest, log.end().segment);
+    remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);
     Ok(Recovered { files, log, manifest, catalog, first_version, ceiling, report })
 }
 
@@ -197,29 +175,39 @@ fn open_tablet(
 }
 
 /// Removes every file of ours that was there before and that nothing names now. Others are left alone.
-fn remove_orphans(files: &Files, listing: &Listing, manifest: &Manifest, log_start: FileId) -> u64 {
+fn remove_orphans(
+    files: &Files,
+    listing: &Listing,
+    manifest: &Manifest,
+    log_start: FileId,
+    report: &mut RecoveryReport,
+) {
     let segments = manifest.segments();
     let named: std::collections::BTreeSet<(FileId, FileKind)> =
         manifest.with_state(|state| state.files().map(|(kind, info)| (info.id, kind)).collect());
-    let mut removed = 0;
     let is_kept = |&(id, kind): &(FileId, FileKind)| match kind {
         FileKind::Manifest => segments.contains(&id),
         FileKind::Log => id >= log_start,
         FileKind::Index | FileKind::Rows => named.contains(&(id, kind)),
     };
     let orphans = listing.numbered.iter().filter(|file| !is_kept(file));
-    let mut paths: Vec<_> = orphans.map(|&(id, kind)| path(&files.dir, id, kind)).collect();
+    let mut names: Vec<String> = orphans.map(|&(id, kind)| file_name(id, kind)).collect();
     if listing.has_temporary {
-        paths.push(files.dir.join(CURRENT_TEMPORARY));
+        names.push(CURRENT_TEMPORARY.to_owned());
     }
-    for path in paths {
-        match files.fs.remove(&path) {
-            Ok(()) => removed += 1,
-            // It is as harmless as before; the next open tries again.
-            Err(error) => tracing::warn!(%error, ?path, "an orphan could not be removed"),
+    for name in names {
+        match files.fs.remove(&files.dir.join(&name)) {
+            Ok(()) => report.orphans.push(name),
+            // The new CURRENT was made of it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                // It is as harmless as before; the next open tries again.
+                tracing::warn!(%error, name, "an orphan could not be removed");
+                report.orphans_left.push(name);
+            }
         }
     }
-    removed
+    report.orphans_removed = report.orphans.len() as u64;
 }
 
 /// Makes the name of a new database's directory survive a loss of power, and those of the directories above it, any of

@@ -148,16 +148,28 @@ impl StoredRow {
     }
 
     fn decode(bytes: &[u8], at: Location, expected: Version) -> Result<StoredRow> {
+        let (version, schema, row) = StoredRow::parts(bytes, at)?;
+        if version != expected {
+            return Err(corrupt(at, &format_args!("version {expected} expected, {version} found")));
+        }
+        Ok(StoredRow { schema, row })
+    }
+
+    /// The version and the schema version of a stored row, and where its row bytes stand.
+    fn parts(bytes: &[u8], at: Location) -> Result<(Version, SchemaVersion, Range<usize>)> {
         let mut reader = Reader::new(bytes);
         let head = reader.varint().and_then(|version| Ok((version, reader.varint()?)));
         let (version, schema) = head.map_err(|error| corrupt(at, &error))?;
-        if version != expected.0 {
-            return Err(corrupt(at, &format_args!("version {expected} expected, {version} found")));
-        }
         let schema = u32::try_from(schema)
             .map_err(|_| corrupt(at, &format_args!("schema version {schema} is above the greatest")))?;
-        Ok(StoredRow { schema: SchemaVersion(schema), row: reader.position()..bytes.len() })
+        Ok((Version(version), SchemaVersion(schema), reader.position()..bytes.len()))
     }
+}
+
+/// The version, the schema version and the row bytes of a stored row, whatever row it is.
+pub(crate) fn stored_row(bytes: &[u8], at: Location) -> Result<(Version, SchemaVersion, &[u8])> {
+    let (version, schema, row) = StoredRow::parts(bytes, at)?;
+    Ok((version, schema, &bytes[row]))
 }
 
 #[cold]

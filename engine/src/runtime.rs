@@ -12,6 +12,8 @@ use sync::atomic::{AtomicBool, Ordering};
 use sync::thread::{self, JoinHandle};
 use sync::{Condvar, Mutex};
 
+use crate::options::RuntimeMode;
+
 /// Time since the engine was opened.
 #[derive(Debug)]
 pub(crate) enum Clock {
@@ -28,6 +30,14 @@ impl Clock {
 
     pub(crate) fn manual() -> Clock {
         Clock::Manual(AtomicU64::new(0))
+    }
+
+    /// The clock that goes with a mode: without threads time stands still unless somebody looks.
+    pub(crate) fn of(mode: RuntimeMode) -> Clock {
+        match mode {
+            RuntimeMode::Threads => Clock::real(),
+            RuntimeMode::Inline { .. } => Clock::manual(),
+        }
     }
 
     pub(crate) fn now(&self) -> Duration {

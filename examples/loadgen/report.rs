@@ -134,7 +134,7 @@ impl fmt::Display for Opening<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "directory", format_args!("{}, opened in {:.3} s", self.dir.display(), self.seconds))?;
         let report = self.report;
-        if *report == RecoveryReport::default() {
+        if report.is_new {
             return Ok(());
         }
         line(

@@ -71,12 +71,28 @@ impl Input {
 
     /// Reads and checks header, footer, properties and the root of the index, from the disk.
     pub(crate) fn read_head(&self) -> Result<Head> {
+        self.read_header()?;
+        self.read_behind_header()
+    }
+
+    /// Reads and checks the header, from the disk.
+    pub(crate) fn read_header(&self) -> Result<()> {
+        self.check_length()?;
+        let mut bytes = [0; HEADER_BYTES];
+        self.fill(&mut bytes, 0)?;
+        header::check(&bytes, self.kind, self.id)
+    }
+
+    fn check_length(&self) -> Result<()> {
         if self.len < FILE_BYTES_MIN {
             return Err(self.mismatch(0, "least length of an sstable", FILE_BYTES_MIN, self.len));
         }
-        let mut bytes = [0; HEADER_BYTES];
-        self.fill(&mut bytes, 0)?;
-        header::check(&bytes, self.kind, self.id)?;
+        Ok(())
+    }
+
+    /// Reads and checks footer, properties and the root of the index, from the disk.
+    pub(crate) fn read_behind_header(&self) -> Result<Head> {
+        self.check_length()?;
         let mut bytes = [0; FOOTER_BYTES];
         self.fill(&mut bytes, self.len - FOOTER_BYTES as u64)?;
         let (footer, footer_checksum) = Footer::decode(&bytes, self.kind, self.id, self.len)?;

@@ -44,5 +44,5 @@ pub use iter::KeyedIter;
 pub use options::{Compression, FileInfo, WriterOptions};
 pub use readahead::Caching;
 pub use reader::{KeyedReader, OrdinalReader};
-pub use verify::VerifyReport;
+pub use verify::{FindingKind, Verifier, VerifyReport};
 pub use writer::{KeyedWriter, OrdinalWriter, WriterScratch};

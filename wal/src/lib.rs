@@ -44,8 +44,10 @@ mod scan;
 mod segment;
 #[cfg(test)]
 mod testing;
+mod verify;
 
 pub use error::{Damage, Error, Result};
 pub use log::{Appended, Log, NextId, Record, SegmentInfo};
 pub use options::{Flavor, Options, Position, path};
 pub use scan::{Replay, ReplayRecord, Scan, Torn, scan, scan_attested};
+pub use verify::{Verifier, verify};

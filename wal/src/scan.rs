@@ -100,6 +100,12 @@ pub fn scan_attested(
 }
 
 impl Scan {
+    /// The bytes of all records, what stands before them included.
+    #[must_use]
+    pub fn record_bytes(&self) -> u64 {
+        self.ends.iter().map(|end| end.saturating_sub(RECORDS_START)).sum()
+    }
+
     /// The records of the log, from the first to the end.
     #[must_use]
     pub fn replay(&self) -> Replay {

@@ -10,7 +10,7 @@ use wal::Position;
 
 use super::edit::{Edit, RunDesc, TableDesc, TabletEdit};
 use crate::error::Error;
-use crate::files::{FileKind, NUMBER_MAX};
+use crate::files::{FileKind, NUMBER_MAX, file_name};
 use crate::rowset::rowset_id;
 
 /// No version above this is ever given out: at a billion a second it takes a century to get there. What claims to be
@@ -136,6 +136,62 @@ impl State {
             ..State::default()
         };
         touched.apply(edit)
+    }
+
+    /// What of this cannot be, however it came about: the edits of a sound manifest never add up to it.
+    pub(crate) fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut owned = BTreeSet::new();
+        for (id, table) in &self.tables {
+            if *id >= self.next_table {
+                found.push(format!("table {id} has the id that the next one gets, or a greater one"));
+            }
+            if !names.insert(&table.name) {
+                found.push(format!("two tables are called {:?}", table.name));
+            }
+            for tablet in &table.tablets {
+                if *tablet >= self.next_tablet {
+                    found
+                        .push(format!("tablet {tablet} has the id that the next one gets, or a greater one"));
+                }
+                if !self.tablets.contains_key(tablet) {
+                    found.push(format!("tablet {tablet} of table {id} is not there"));
+                }
+                if !owned.insert(*tablet) {
+                    found.push(format!("tablet {tablet} belongs to two tables"));
+                }
+            }
+        }
+        found.extend(
+            self.tablets
+                .keys()
+                .filter(|id| !owned.contains(id))
+                .map(|id| format!("tablet {id} has no table")),
+        );
+        let mut files = BTreeMap::new();
+        for (tablet, state) in &self.tablets {
+            let runs: BTreeSet<u64> = state.runs.iter().map(|run| run.id).collect();
+            if runs.len() < state.runs.len() {
+                found.push(format!("two runs of tablet {tablet} have one number"));
+            }
+            if state.flushed_through > self.version_ceiling {
+                let (flushed, ceiling) = (state.flushed_through, self.version_ceiling);
+                found.push(format!(
+                    "tablet {tablet} is flushed through {flushed}, above the ceiling {ceiling}"
+                ));
+            }
+        }
+        for (kind, info) in self.files() {
+            if info.id >= self.next_file {
+                let next = self.next_file;
+                found.push(format!("{} is named, but numbers end below {next}", file_name(info.id, kind)));
+            }
+            if files.insert(info.id, kind).is_some() {
+                found.push(format!("file {} is named twice", info.id));
+            }
+        }
+        found
     }
 
     /// One edit that says all of this: the first of a new manifest.

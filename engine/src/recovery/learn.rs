@@ -169,6 +169,8 @@ pub(crate) fn save_torn(files: &Files, torn: &Torn) -> TornTail {
         segment: torn.at.segment.0,
         offset: torn.at.offset,
         reason: torn.reason.clone(),
+        bytes: torn.bytes,
+        saved_bytes: if is_saved { used as u64 } else { 0 },
         saved_as: is_saved.then_some(name),
     }
 }

@@ -19,7 +19,7 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{tablet_edit, write_memtable};
+use crate::flush::{tablet_edit, write_memtable, written_bytes};
 use crate::manifest::{Edit, State};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
@@ -31,7 +31,11 @@ pub(crate) fn replay(
     scan: &Scan,
     state: &mut State,
 ) -> Result<RecoveryReport, Error> {
-    let mut report = RecoveryReport::default();
+    let mut report = RecoveryReport {
+        log_segments: scan.segments.len() as u64,
+        log_bytes: scan.record_bytes(),
+        ..RecoveryReport::default()
+    };
     let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
     let (next_table, ceiling) = (state.next_table, state.version_ceiling);
     let mut last_version = ceiling;
@@ -66,6 +70,8 @@ pub(crate) fn replay(
                     let memtable = memtables.entry(tablet).or_insert_with(|| Memtable::new(0));
                     memtable.apply(|tree| tree.insert(op.key, version, mem_op(&op)));
                     report.replayed_operations += 1;
+                    let first = report.replayed_versions.map_or(version.0, |(first, _)| first);
+                    report.replayed_versions = Some((first, version.0));
                 }
                 None => report.skipped_operations += 1,
             }
@@ -73,10 +79,10 @@ pub(crate) fn replay(
             version = version.next();
         }
         if memtables.values().map(Memtable::bytes).sum::<usize>() >= memory_max {
-            write_out(options, files, &mut memtables, state)?;
+            write_out(options, files, &mut memtables, state, &mut report)?;
         }
     }
-    write_out(options, files, &mut memtables, state)?;
+    write_out(options, files, &mut memtables, state, &mut report)?;
     state.version_ceiling = last_version;
     Ok(report)
 }
@@ -100,11 +106,15 @@ fn write_out(
     files: &Arc<Files>,
     memtables: &mut BTreeMap<TabletId, Memtable>,
     state: &mut State,
+    report: &mut RecoveryReport,
 ) -> Result<(), Error> {
     // Nobody reads yet: of each key the newest version is all that is needed.
     let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
     for (tablet, memtable) in std::mem::take(memtables) {
         let flushed = write_memtable(files, options, &memtable, &retention)?;
+        report.flushed_runs += u64::from(!flushed.index.is_empty());
+        report.flushed_files += (flushed.index.len() + flushed.rowsets.len()) as u64;
+        report.flushed_bytes += written_bytes(&flushed);
         let edit = Edit { tablets: vec![tablet_edit(tablet, &flushed)], ..Edit::default() };
         state.apply(&edit)?;
     }

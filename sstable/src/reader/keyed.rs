@@ -18,7 +18,7 @@ use crate::input::{Head, Input};
 use crate::iter::KeyedIter;
 use crate::options::FileInfo;
 use crate::readahead::Caching;
-use crate::verify::{self, VerifyReport};
+use crate::verify::{self, First, Verifier, VerifyReport};
 
 /// An open keyed file. Example at [`crate::KeyedWriter`].
 #[derive(Debug)]
@@ -156,7 +156,18 @@ impl KeyedReader {
     /// # Errors
     /// The first damage that is found, or the disk's error.
     pub fn verify(&self) -> Result<VerifyReport> {
-        verify::keyed(&self.input)
+        let mut first = First::default();
+        let report = self.verify_with(&mut first)?;
+        first.or(report)
+    }
+
+    /// Like [`KeyedReader::verify`], but goes on after damage: `verifier` is told of everything that is wrong, and
+    /// given everything that can be read.
+    ///
+    /// # Errors
+    /// The disk's error. Damage is none.
+    pub fn verify_with(&self, verifier: &mut dyn Verifier) -> Result<VerifyReport> {
+        verify::keyed(&self.input, verifier)
     }
 
     pub(crate) fn input(&self) -> &Input {

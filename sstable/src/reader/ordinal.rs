@@ -15,7 +15,7 @@ use crate::index;
 use crate::index::root::Root;
 use crate::input::{Head, Input};
 use crate::options::FileInfo;
-use crate::verify::{self, VerifyReport};
+use crate::verify::{self, First, Verifier, VerifyReport};
 
 /// An open ordinal file. Example at [`crate::OrdinalWriter`].
 #[derive(Debug)]
@@ -109,7 +109,18 @@ impl OrdinalReader {
     /// # Errors
     /// The first damage that is found, or the disk's error.
     pub fn verify(&self) -> Result<VerifyReport> {
-        verify::ordinal(&self.input)
+        let mut first = First::default();
+        let report = self.verify_with(&mut first)?;
+        first.or(report)
+    }
+
+    /// Like [`OrdinalReader::verify`], but goes on after damage: `verifier` is told of everything that is wrong, and
+    /// given everything that can be read.
+    ///
+    /// # Errors
+    /// The disk's error. Damage is none.
+    pub fn verify_with(&self, verifier: &mut dyn Verifier) -> Result<VerifyReport> {
+        verify::ordinal(&self.input, verifier)
     }
 
     pub(crate) fn input(&self) -> &Input {
