@@ -1,0 +1,9 @@
+//! Damage is found, named and repaired: `check`, `repair` and the report of a recovery.
+//!
+//! Files are forged with their checksums put right again, by code of its own that follows `docs/file-formats.md`: only
+//! what looks deeper than checksums can see it.
+
+mod check;
+mod forge;
+mod opening;
+mod support;
