@@ -49,16 +49,55 @@ pub struct Checksum(pub u32);
 /// ```
 #[must_use]
 pub fn checksum(kind: Kind, file: FileId, offset: u64, parts: &[&[u8]]) -> Checksum {
-    let mut seed = [0; 17];
-    seed[0] = kind as u8;
-    seed[1..9].copy_from_slice(&file.0.to_le_bytes());
-    seed[9..].copy_from_slice(&offset.to_le_bytes());
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&seed);
+    hasher.update(&seed(kind, file, offset));
     for part in parts {
         hasher.update(part);
     }
     Checksum(hasher.finalize())
+}
+
+/// What a checksum takes in before the bytes.
+fn seed(kind: Kind, file: FileId, offset: u64) -> [u8; 17] {
+    let mut seed = [0; 17];
+    seed[0] = kind as u8;
+    seed[1..9].copy_from_slice(&file.0.to_le_bytes());
+    seed[9..].copy_from_slice(&offset.to_le_bytes());
+    seed
+}
+
+/// The same checksum, of bytes that come one after the other.
+///
+/// ```
+/// use nyala_codec::{checksum, Checksummer, FileId, Kind};
+///
+/// let mut sum = Checksummer::new(Kind::KeyedBlock, FileId(7), 4096);
+/// sum.push(b"blo");
+/// sum.push(b"ck");
+/// assert_eq!(sum.value(), checksum(Kind::KeyedBlock, FileId(7), 4096, &[b"block"]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Checksummer(crc32fast::Hasher);
+
+impl Checksummer {
+    /// For something of `kind` at `offset` of `file`.
+    #[must_use]
+    pub fn new(kind: Kind, file: FileId, offset: u64) -> Checksummer {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&seed(kind, file, offset));
+        Checksummer(hasher)
+    }
+
+    /// Takes in more bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of the bytes so far.
+    #[must_use]
+    pub fn value(&self) -> Checksum {
+        Checksum(self.0.clone().finalize())
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod id;
 mod read;
 mod varint;
 
-pub use checksum::{Checksum, Kind, checksum};
+pub use checksum::{Checksum, Checksummer, Kind, checksum};
 pub use hash::{KeyHash, hash_key};
 pub use id::{ColumnId, FileId, Location, RowId, RowsetId, SchemaVersion, TableId, TabletId, Version};
 pub use read::{ReadError, Reader};

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;
 use crate::flush;
 use crate::health::{Health, HealthCell};
-use crate::manifest::{self, Edit, TableDesc};
+use crate::manifest::{self, Edit, Owner, TableDesc};
 use crate::options::{Options, RuntimeMode};
 use crate::recovery::{self, RecoveryReport};
 use crate::runtime::{Chance, Clock, Workers};
@@ -158,26 +158,27 @@ impl Engine {
                     ));
                 }
                 let (id, tablet) = (state.next_table, state.next_tablet);
-                let _ = made.set((id, tablet));
                 let (Some(next_table), Some(next_tablet)) = (id.0.checked_add(1), tablet.0.checked_add(1))
                 else {
                     return Err(Error::invalid(format!("no more tables can be made: {id} was the last id")));
                 };
+                let table = TableDesc {
+                    id,
+                    name: name.to_owned(),
+                    schema: schema.encode_to_vec(),
+                    tablets: vec![tablet],
+                };
+                let _ = made.set((id, tablet, Owner::of(&table, tablet).encode()));
                 Ok(Some(Edit {
                     next_table: Some(TableId(next_table)),
                     next_tablet: Some(TabletId(next_tablet)),
-                    tables: vec![TableDesc {
-                        id,
-                        name: name.to_owned(),
-                        schema: schema.encode_to_vec(),
-                        tablets: vec![tablet],
-                    }],
+                    tables: vec![table],
                     ..Edit::default()
                 }))
             },
             |_| {
-                let &(id, tablet) = made.get().expect("the edit was made");
-                let tablet = Arc::new(Tablet::new(tablet, TabletView::empty));
+                let (id, tablet, owner) = made.get().expect("the edit was made").clone();
+                let tablet = Arc::new(Tablet::new(tablet, owner, TabletView::empty));
                 let table = Arc::new(TableCore::new(id, name.to_owned(), Arc::clone(&schema), tablet));
                 core.catalog.insert(Arc::clone(&table));
                 table

@@ -46,7 +46,7 @@ pub(crate) struct Flushed {
 }
 
 /// The options of index files.
-pub(crate) fn run_options(options: &Options) -> RunOptions {
+pub(crate) fn run_options(options: &Options, owner: &Arc<[u8]>) -> RunOptions {
     RunOptions {
         file: WriterOptions {
             block_bytes: options.index_block_bytes,
@@ -54,11 +54,12 @@ pub(crate) fn run_options(options: &Options) -> RunOptions {
             ..WriterOptions::default()
         },
         file_bytes: options.index_file_bytes,
+        owner: Arc::clone(owner),
     }
 }
 
 /// The options of rowsets.
-pub(crate) fn rowset_options(options: &Options) -> RowsetOptions {
+pub(crate) fn rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOptions {
     RowsetOptions {
         rowset_bytes: options.rowset_bytes,
         file: WriterOptions {
@@ -70,6 +71,7 @@ pub(crate) fn rowset_options(options: &Options) -> RowsetOptions {
             filter: false,
             ..WriterOptions::default()
         },
+        owner: Arc::clone(owner),
     }
 }
 
@@ -77,6 +79,7 @@ pub(crate) fn rowset_options(options: &Options) -> RowsetOptions {
 pub(crate) fn write_memtable(
     files: &Arc<Files>,
     options: &Options,
+    owner: &Arc<[u8]>,
     memtable: &Memtable,
     retention: &Retention,
 ) -> Result<Flushed, Error> {
@@ -85,8 +88,13 @@ pub(crate) fn write_memtable(
     let write = || {
         let through = memtable.versions().map_or(Version(0), |(_, last)| last);
         let mut sample = KeySample::of(memtable.entries());
-        let (index, rowsets) =
-            write_files(&index_outputs, &row_outputs, options, memtable, retention, &mut sample)?;
+        let (index, rowsets) = write_files(
+            (&index_outputs, &row_outputs),
+            (&run_options(options, owner), rowset_options(options, owner)),
+            memtable,
+            retention,
+            &mut sample,
+        )?;
         Ok(Flushed { run_id: files.next_id().0, index, rowsets, through, sample })
     };
     let written = write();
@@ -98,16 +106,14 @@ pub(crate) fn write_memtable(
 }
 
 fn write_files(
-    index_outputs: &dyn Output,
-    row_outputs: &dyn Output,
-    options: &Options,
+    (index_outputs, row_outputs): (&dyn Output, &dyn Output),
+    (run_options, rowset_options): (&RunOptions, RowsetOptions),
     memtable: &Memtable,
     retention: &Retention,
     sample: &mut KeySample,
 ) -> Result<(Vec<WrittenFile>, Vec<WrittenRowset>), Error> {
-    let run_options = run_options(options);
-    let mut runs = RunWriter::new(index_outputs, &run_options);
-    let mut rows = RowsetWriter::new(row_outputs, rowset_options(options));
+    let mut runs = RunWriter::new(index_outputs, run_options);
+    let mut rows = RowsetWriter::new(row_outputs, rowset_options);
     let mut key: Vec<u8> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     let mut newer = None;
@@ -296,8 +302,8 @@ fn write_and_open(
 
 fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
     let mut flushed: Vec<Flushed> = Vec::with_capacity(job.memtables.len());
-    for (_, slot) in &job.memtables {
-        match write_memtable(&core.files, &core.options, &slot.memtable, retention) {
+    for (tablet, slot) in &job.memtables {
+        match write_memtable(&core.files, &core.options, &tablet.owner, &slot.memtable, retention) {
             Ok(done) => flushed.push(done),
             Err(error) => {
                 discard(&core.files, &flushed);

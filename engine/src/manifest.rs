@@ -14,6 +14,7 @@
 
 mod current;
 mod edit;
+mod owner;
 #[expect(unreachable_pub, reason = "generated from proto/manifest.proto")]
 mod pb;
 mod state;
@@ -32,6 +33,7 @@ pub(crate) use current::read as read_current;
 #[cfg(feature = "fuzzing")]
 pub(crate) use current::{line as current_line, parse as parse_current};
 pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
+pub(crate) use owner::Owner;
 pub(crate) use state::{State, TabletState};
 
 use crate::error::Error;

@@ -26,7 +26,7 @@ use crate::commit::VERSION_RESERVE;
 use crate::error::Error;
 use crate::files::{CURRENT_TEMPORARY, FileKind, Files, file_name};
 use crate::flush::{open_index_files, open_rowset};
-use crate::manifest::{Manifest, State, TabletState};
+use crate::manifest::{Manifest, Owner, State, TabletState};
 use crate::options::Options;
 use crate::rowset::Rowsets;
 use crate::runtime::Clock;
@@ -131,7 +131,7 @@ fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Res
             )));
         };
         let described = state.tablets.get(&id).expect("a table's tablets are in the state");
-        let tablet = open_tablet(files, cache, id, described)
+        let tablet = open_tablet(files, cache, id, Owner::of(table, id), described)
             .map_err(|error| error.context(format!("table {:?}", table.name)))?;
         let core = TableCore::new(table.id, table.name.clone(), Arc::new(schema), Arc::new(tablet));
         catalog.insert(Arc::new(core));
@@ -143,6 +143,7 @@ fn open_tablet(
     files: &Files,
     cache: &Arc<sstable::Cache>,
     id: TabletId,
+    owner: Owner,
     described: &TabletState,
 ) -> Result<Tablet, Error> {
     // A file that moved whole from one run to another is one file still.
@@ -165,7 +166,7 @@ fn open_tablet(
         .values()
         .map(|info| open_rowset(files, cache, info))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Tablet::new(id, |active| TabletView {
+    Ok(Tablet::new(id, owner.encode(), |active| TabletView {
         memtables: vec![active],
         runs,
         run_ids: described.runs.iter().map(|run| run.id).collect(),

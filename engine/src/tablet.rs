@@ -36,6 +36,8 @@ pub(crate) struct Unflushed {
 #[derive(Debug)]
 pub(crate) struct Tablet {
     pub(crate) id: TabletId,
+    /// Whose its files are, as they tell it themselves.
+    pub(crate) owner: Arc<[u8]>,
     pub(crate) view: ViewCell,
     /// Oldest first; the last is the active one.
     unflushed: Mutex<Vec<Unflushed>>,
@@ -59,11 +61,16 @@ fn fresh(memtable: &Arc<Memtable>) -> Unflushed {
 
 impl Tablet {
     /// A tablet with the runs and rowsets of `make`'s view, and an empty memtable.
-    pub(crate) fn new(id: TabletId, make: impl FnOnce(Arc<Memtable>) -> TabletView) -> Tablet {
+    pub(crate) fn new(
+        id: TabletId,
+        owner: Vec<u8>,
+        make: impl FnOnce(Arc<Memtable>) -> TabletView,
+    ) -> Tablet {
         let active = Arc::new(Memtable::new(0));
         let unflushed = vec![fresh(&active)];
         Tablet {
             id,
+            owner: owner.into(),
             view: ViewCell::new(make(active)),
             unflushed: Mutex::new(unflushed),
             dropped: AtomicBool::new(false),

@@ -78,7 +78,7 @@ pub(crate) fn tiny_files() -> RunOptions {
         restart_interval: 3,
         ..WriterOptions::default()
     };
-    RunOptions { file, file_bytes: 700 }
+    RunOptions { file, file_bytes: 700, ..RunOptions::default() }
 }
 
 pub(crate) fn tiny_compaction() -> CompactionOptions {

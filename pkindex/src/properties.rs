@@ -32,6 +32,8 @@ pub struct Properties {
     pub first_key: Vec<u8>,
     /// The last key.
     pub last_key: Vec<u8>,
+    /// Whose file it is, as whoever wrote it said; empty if it did not.
+    pub owner: Vec<u8>,
 }
 
 impl Properties {
@@ -44,6 +46,7 @@ impl Properties {
         }
     }
 
+    /// The form in a file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         pb::IndexFileProperties {
             keys: self.keys,
@@ -59,12 +62,16 @@ impl Properties {
                 .collect(),
             first_key: self.first_key.clone(),
             last_key: self.last_key.clone(),
+            owner: self.owner.clone(),
         }
         .encode_to_vec()
     }
 
     /// Reads the properties of `file` and checks that they agree with themselves.
-    pub(crate) fn decode(file: FileId, bytes: &[u8]) -> Result<Properties> {
+    ///
+    /// # Errors
+    /// [`Error::Properties`].
+    pub fn decode(file: FileId, bytes: &[u8]) -> Result<Properties> {
         let bad = |reason: String| Error::Properties { file, reason };
         let message = pb::IndexFileProperties::decode(bytes).map_err(|error| bad(error.to_string()))?;
         let properties = Properties {
@@ -76,6 +83,7 @@ impl Properties {
             per_rowset: message.rowsets.iter().map(|count| (RowsetId(count.rowset), count.entries)).collect(),
             first_key: message.first_key,
             last_key: message.last_key,
+            owner: message.owner,
         };
         properties.contradiction().map_or(Ok(properties), |reason| Err(bad(reason)))
     }
@@ -211,7 +219,7 @@ impl PropertiesBuilder {
         }
     }
 
-    pub(crate) fn build(self, last_key: &[u8]) -> Properties {
+    pub(crate) fn build(self, last_key: &[u8], owner: &[u8]) -> Properties {
         Properties {
             keys: self.keys,
             entries: self.entries,
@@ -221,6 +229,7 @@ impl PropertiesBuilder {
             per_rowset: self.rowsets.into_list(),
             first_key: self.first_key,
             last_key: last_key.to_vec(),
+            owner: owner.to_vec(),
         }
     }
 }
@@ -239,7 +248,7 @@ mod tests {
         builder.add(b"a", &[put(9, 4), put(3, 2)]);
         builder.add(b"b", &[Entry::deletion(Version(5))]);
         builder.add(b"c", &[put(4, 2)]);
-        builder.build(b"c")
+        builder.build(b"c", b"owner")
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use codec::{FileId, KeyHash};
 use sstable::{FileInfo, KeyedWriter, WriterOptions, WriterScratch};
@@ -38,11 +39,13 @@ pub struct RunOptions {
     /// At how many bytes a file ends and the next begins. Default 64 MiB: smaller files move whole more often, larger
     /// ones are fewer to open.
     pub file_bytes: u64,
+    /// Whose files they are: kept as [`Properties::owner`], and never looked into. Default: nobody's.
+    pub owner: Arc<[u8]>,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { file: WriterOptions::default(), file_bytes: 64 << 20 }
+        RunOptions { file: WriterOptions::default(), file_bytes: 64 << 20, owner: Arc::default() }
     }
 }
 
@@ -208,7 +211,7 @@ impl<'a> RunWriter<'a> {
             return Ok(());
         };
         let last_key = open.writer.last_key().expect("a file is opened for a key");
-        let properties = open.properties.build(last_key);
+        let properties = open.properties.build(last_key, &self.options.owner);
         let (info, scratch) = open.writer.finish_with_scratch(&properties.encode());
         self.scratch = scratch;
         let info = info?;

@@ -29,6 +29,7 @@ mod output;
 mod properties;
 mod readahead;
 mod reader;
+mod salvage;
 mod verify;
 mod writer;
 
@@ -44,5 +45,6 @@ pub use iter::KeyedIter;
 pub use options::{Compression, FileInfo, WriterOptions};
 pub use readahead::Caching;
 pub use reader::{KeyedReader, OrdinalReader};
+pub use salvage::{KeyedSalvage, LostEntries, OrdinalSalvage, RowBlock};
 pub use verify::{FindingKind, Verifier, VerifyReport};
 pub use writer::{KeyedWriter, OrdinalWriter, WriterScratch};

@@ -341,7 +341,10 @@ fn a_sound_database_is_clean_whatever_is_in_it() {
     write(&engine, 0, 30);
     let report = check(&engine);
     assert!(report.is_clean(), "{report}");
-    assert!(report.index_files > 1 && report.rows > 400 && report.edits > 3 && report.bytes > 20_000);
+    assert!(
+        report.rows >= 200 && report.edits > 3 && report.log_batches > 0 && report.bytes > 20_000,
+        "{report}"
+    );
     assert_eq!((report.tables, report.extra_files.len()), (1, 0));
     assert!(report.to_string().ends_with("all is well"), "{report}");
 }

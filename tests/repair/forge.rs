@@ -65,7 +65,8 @@ impl Sstable {
     pub(crate) fn parse(path: &Path, bytes: Vec<u8>) -> Sstable {
         let footer = bytes.len() - 64;
         let is_keyed = bytes[10] == 1;
-        let root = Block { part: Part::Root, offset: u64_at(&bytes, footer), len: u32_at(&bytes, footer + 8) };
+        let root =
+            Block { part: Part::Root, offset: u64_at(&bytes, footer), len: u32_at(&bytes, footer + 8) };
         let properties = Block {
             part: Part::Properties,
             offset: u64_at(&bytes, footer + 16),

@@ -60,7 +60,9 @@ fn what_was_replayed_is_counted_and_what_became_of_it() {
     assert_eq!(report.flushed_bytes, new);
     assert!(report.log_bytes > 10 * 55, "{report}");
     assert!(report.duration > std::time::Duration::ZERO);
-    assert!(report.to_string().contains("10 batches") && report.to_string().contains("1 index runs in 2 files"));
+    assert!(
+        report.to_string().contains("10 batches") && report.to_string().contains("1 index runs in 2 files")
+    );
 }
 
 #[test]

@@ -205,6 +205,13 @@ fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'
             let is_same = info.entries == file.info.entries
                 && info.first_key == file.info.first_key
                 && info.last_key == file.info.last_key;
+            if file.properties.owner[..] != table.tablet.owner[..] {
+                findings.found(
+                    ProblemKind::WrongFile,
+                    Some(info.id),
+                    "the file says that it is another table's",
+                );
+            }
             if info.id == file.info.id && !is_same {
                 let what = "the manifest has another count of keys, or another first or last key";
                 findings.found(kind, Some(info.id), what);
@@ -215,6 +222,9 @@ fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'
     let found: Vec<u32> = view.rowsets.iter().map(|rowset| rowset.id().0).collect();
     findings.equal(kind, None, "the rowsets", &rowsets, &found);
     for (info, rowset) in tablet.rowsets.values().zip(view.rowsets.iter()) {
+        if rowset.reader().user_properties() != &table.tablet.owner[..] {
+            findings.found(ProblemKind::WrongFile, Some(info.id), "the file says that it is another table's");
+        }
         findings.equal(kind, Some(info.id), "the rows of a rowset", &info.entries, &rowset.info().entries);
     }
 }

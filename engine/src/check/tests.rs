@@ -73,7 +73,7 @@ fn rewritten(
 ) -> Arc<IndexFile> {
     let core = engine.core();
     let outputs = Outputs::new(&core.files, FileKind::Index);
-    let options = run_options(&core.options);
+    let options = run_options(&core.options, &Arc::default());
     let mut writer = RunWriter::new(&outputs, &options);
     let run = Arc::new(Run::new(vec![Arc::clone(file)]).expect("one file"));
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -136,7 +136,7 @@ fn a_deleted_row_is_named() {
     let rowset = only_rowset(&view);
     let core = engine.core();
     let outputs = Outputs::new(&core.files, FileKind::Rows);
-    let mut writer = RowsetWriter::new(&outputs, rowset_options(&core.options));
+    let mut writer = RowsetWriter::new(&outputs, rowset_options(&core.options, &Arc::default()));
     let mut cursor = only_file_cursor(&view);
     let mut entries = Vec::new();
     let mut row = 0;

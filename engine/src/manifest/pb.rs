@@ -92,3 +92,16 @@ pub struct File {
     #[prost(bytes = "vec", tag = "6")]
     pub last_key: ::prost::alloc::vec::Vec<u8>,
 }
+/// Whose a file is. Every index file and rowset carries it, so that a repair can tell without a manifest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Owner {
+    #[prost(uint32, tag = "1")]
+    pub table: u32,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// A `nyala.schema.Schema`.
+    #[prost(bytes = "vec", tag = "3")]
+    pub schema: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint32, tag = "4")]
+    pub tablet: u32,
+}

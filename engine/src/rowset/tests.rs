@@ -14,7 +14,7 @@ use crate::read::tests::world::{Numbers, World, tiny_files};
 const SCHEMA: SchemaVersion = SchemaVersion(1);
 
 fn options(rowset_bytes: u64) -> RowsetOptions {
-    RowsetOptions { rowset_bytes, file: tiny_files() }
+    RowsetOptions { rowset_bytes, file: tiny_files(), owner: Arc::default() }
 }
 
 fn open(disk: &SimFs, written: &WrittenRowset) -> Result<Arc<Rowset>> {

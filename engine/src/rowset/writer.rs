@@ -4,6 +4,7 @@
 //! job that gave it the numbers removes what it made.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use codec::{Location, RowId, RowsetId, SchemaVersion, Version};
 use pkindex::Output;
@@ -19,6 +20,8 @@ pub(crate) struct RowsetOptions {
     pub(crate) rowset_bytes: u64,
     /// Blocks and compression of the file.
     pub(crate) file: WriterOptions,
+    /// Whose file it is (`manifest::Owner`), for whoever has no manifest.
+    pub(crate) owner: Arc<[u8]>,
 }
 
 /// A rowset on disk, its file synced but not the directory.
@@ -117,7 +120,7 @@ impl<O: Deref<Target: Output>> RowsetWriter<O> {
 
     fn end_rowset(&mut self) -> Result<()> {
         if let Some(Current { writer, first_key, last_key, .. }) = self.current.take() {
-            let info = writer.finish(&[])?;
+            let info = writer.finish(&self.options.owner)?;
             self.written.push(WrittenRowset { info, first_key, last_key });
         }
         Ok(())

@@ -310,6 +310,7 @@ fn forge(
         rowsets: vec![pb::RowsetEntries { rowset: 0, entries: lists.len() as u64 }],
         first_key: lists[0].0.to_vec(),
         last_key: lists[lists.len() - 1].0.to_vec(),
+        owner: Vec::new(),
     };
     change(&mut properties);
     let mut writer = KeyedWriter::create(&disk.fs, &path, id, &tiny_files().file).expect("a new file");

@@ -60,4 +60,7 @@ pub struct IndexFileProperties {
     pub first_key: ::prost::alloc::vec::Vec<u8>,
     #[prost(bytes = "vec", tag = "9")]
     pub last_key: ::prost::alloc::vec::Vec<u8>,
+    /// Whose file it is, as the engine writes it; never looked into here. Absent if nobody said.
+    #[prost(bytes = "vec", tag = "10")]
+    pub owner: ::prost::alloc::vec::Vec<u8>,
 }

@@ -101,8 +101,8 @@ impl World {
             files: Arc::new(Numbers::new(&disk)),
             disk,
             version: Version(0),
-            run_options: RunOptions { file: options.clone(), file_bytes: 1 << 10 },
-            rowset_options: RowsetOptions { rowset_bytes: 2 << 10, file: options },
+            run_options: RunOptions { file: options.clone(), file_bytes: 1 << 10, ..RunOptions::default() },
+            rowset_options: RowsetOptions { rowset_bytes: 2 << 10, file: options, owner: Arc::default() },
         }
     }
 
