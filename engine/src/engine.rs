@@ -15,7 +15,6 @@ use crate::commit::Commit;
 use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
 use crate::error::{Error, ErrorKind};
-use crate::files::LOCK;
 use crate::flush;
 use crate::health::{Health, HealthCell};
 use crate::manifest::{self, Edit, Owner, TableDesc};
@@ -79,12 +78,7 @@ impl Engine {
         if current.is_none() && !options.create_if_missing {
             recovery::check_creatable(&options, dir)?;
         }
-        let lock = options.fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                Error::new(ErrorKind::Locked, format!("{} is open already", dir.display()))
-            }
-            _ => Error::io_write(format_args!("locking {}", dir.display()), error),
-        })?;
+        let lock = recovery::lock(&*options.fs, dir)?;
         let cache = sstable::Cache::new(options.cache_bytes());
         let recovered = recovery::recover(&options, dir, &cache)?;
         let visible = Version(recovered.first_version.0 - 1);

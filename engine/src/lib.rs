@@ -44,6 +44,11 @@
 //! The map of the code is in `docs/architecture.md`, what survives a crash in `docs/recovery.md`.
 #![forbid(unsafe_code)]
 
+/// The code in the page on recovery.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/recovery.md")]
+struct RecoveryPage;
+
 mod background;
 mod batch;
 mod catalog;
@@ -67,6 +72,7 @@ mod options;
 mod read;
 mod record;
 mod recovery;
+mod repair;
 mod row;
 mod rowset;
 mod runtime;
@@ -89,6 +95,10 @@ pub use options::{Compression, Durability, Options, RuntimeMode};
 pub use read::{Batches, ColumnExpr, Cursor, Predicate, Rows, Scan, column};
 pub use record::{Record, RowBuilder};
 pub use recovery::{RecoveryReport, TornTail};
+pub use repair::{
+    KeyRange, LogAfterDamage, Loss, LossKind, RepairError, RepairOptions, RepairReport, RepairedTable,
+    Source, TornLog, examine, repair,
+};
 pub use row::{ColumnRef, Projection, ROW_BYTES_MAX, Row, RowBatch, RowRef, RowRefs};
 pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema, SchemaBuilder};
 pub use snapshot::Snapshot;

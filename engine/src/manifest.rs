@@ -45,7 +45,8 @@ const SEGMENT_BYTES: u64 = 64 << 10;
 /// The largest record: the whole state of many thousand tables.
 const EDIT_BYTES_MAX: u32 = 1 << 30;
 
-fn log_options(fs: &Arc<dyn Fs>, dir: &Path) -> wal::Options {
+/// The options of the manifest's log.
+pub(crate) fn log_options(fs: &Arc<dyn Fs>, dir: &Path) -> wal::Options {
     wal::Options {
         fs: Arc::clone(fs),
         dir: dir.to_owned(),
@@ -99,6 +100,37 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId])
     }
     state.check_whole()?;
     Ok(state)
+}
+
+/// What stands at the beginning of a manifest segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// The first edit of a manifest, which says all there is.
+    Complete,
+    /// Nothing: it was prepared, or its making was interrupted.
+    Empty,
+    /// An edit that another segment goes before.
+    Later,
+}
+
+/// What stands at the beginning of segment `id`.
+///
+/// # Errors
+/// `Corruption` if that cannot be read.
+pub(crate) fn begins_at(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<Beginning, Error> {
+    let bytes = fs.read(&crate::files::path(dir, id, FileKind::Manifest), u64::from(EDIT_BYTES_MAX) * 2);
+    let bytes = bytes.map_err(|error| Error::io("reading a manifest", error))?;
+    const HEADER_BYTES: usize = 64;
+    if bytes.get(HEADER_BYTES..).is_none_or(|rest| rest.iter().all(|byte| *byte == 0)) {
+        return Ok(Beginning::Empty);
+    }
+    let scan = wal::scan(&log_options(fs, dir), id, &[id])?;
+    let mut replay = scan.replay();
+    match replay.next()? {
+        Some(record) if Edit::decode(record.body)?.is_complete() => Ok(Beginning::Complete),
+        Some(_) => Ok(Beginning::Later),
+        None => Ok(Beginning::Empty),
+    }
 }
 
 /// Whether a manifest that no `CURRENT` names speaks of a table: then the directory held data once.

@@ -23,8 +23,8 @@ use wal::Log;
 
 use crate::catalog::{Catalog, TableCore};
 use crate::commit::VERSION_RESERVE;
-use crate::error::Error;
-use crate::files::{CURRENT_TEMPORARY, FileKind, Files, file_name};
+use crate::error::{Error, ErrorKind};
+use crate::files::{CURRENT_TEMPORARY, FileKind, Files, LOCK, file_name};
 use crate::flush::{open_index_files, open_rowset};
 use crate::manifest::{Manifest, Owner, State, TabletState};
 use crate::options::Options;
@@ -33,7 +33,8 @@ use crate::runtime::Clock;
 use crate::schema::Schema;
 use crate::tablet::Tablet;
 use crate::view::TabletView;
-use learn::{Learned, Listing};
+use learn::Learned;
+pub(crate) use learn::Listing;
 pub use report::{RecoveryReport, TornTail};
 
 /// The parts of a core that come from the directory.
@@ -213,7 +214,7 @@ fn remove_orphans(
 
 /// Makes the name of a new database's directory survive a loss of power, and those of the directories above it, any of
 /// which may be new.
-fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
+pub(crate) fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
     for parent in dir.ancestors().skip(1) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match fs.sync_dir(parent) {
@@ -229,6 +230,22 @@ fn sync_way(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
 fn is_beyond_us(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem)
+}
+
+/// Takes the lock of a directory.
+pub(crate) fn lock(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn vfs::Lock>, Error> {
+    fs.lock(&dir.join(LOCK)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, format!("{} is open already", dir.display()))
+        }
+        _ => Error::io_write(format_args!("locking {}", dir.display()), error),
+    })
+}
+
+/// Makes a database of files that are there and that `state` names, in a directory that has nothing else of ours.
+pub(crate) fn found(options: &Options, files: Arc<Files>, state: State) -> Result<(), Error> {
+    let cache = sstable::Cache::new(options.cache_bytes());
+    act(options, files, &cache, &Listing::default(), state, RecoveryReport::default()).map(drop)
 }
 
 /// Whether a database may be made in a directory without `CURRENT`.

@@ -21,8 +21,8 @@ use vfs::{File, Fs};
 
 use crate::block::{Block, Handle, Shape};
 use crate::error::{Error, Result};
-use crate::footer::{FOOTER_BYTES, Footer};
-use crate::header::{FileKind, HEADER_BYTES};
+use crate::footer::{FILE_BYTES_MIN, FOOTER_BYTES, Footer};
+use crate::header::{self, FileKind, HEADER_BYTES};
 use crate::index::root::Root;
 use crate::properties::Properties;
 
@@ -48,28 +48,45 @@ struct Tail {
 }
 
 impl Raw {
-    fn open(fs: &dyn Fs, path: &Path, id: FileId) -> Result<Raw> {
+    /// Opens a file, unless it says, under a checksum that holds, that it is of a newer version.
+    fn open(fs: &dyn Fs, path: &Path, id: FileId, kind: FileKind) -> Result<(Raw, Tail)> {
         let file = fs.open(path).map_err(|source| Error::io_at(id, 0, "open", source))?;
         let len = file.len().map_err(|source| Error::io_at(id, 0, "length", source))?;
-        Ok(Raw { file, id, len })
+        let raw = Raw { file, id, len };
+        let mut header = [0; HEADER_BYTES];
+        if raw.file.read_exact_at(&mut header, 0).is_ok()
+            && let Err(error) = header::check(&header, kind, id)
+            && error.is_unsupported()
+        {
+            return Err(error);
+        }
+        let tail = raw.tail(kind)?;
+        Ok((raw, tail))
     }
 
-    fn tail(&self, kind: FileKind) -> Tail {
-        let footer = self.footer(kind);
+    fn tail(&self, kind: FileKind) -> Result<Tail> {
+        let Some(footer) = self.footer(kind)? else { return Ok(Tail::default()) };
         let block = |shape, handle: Handle| self.block(shape, handle).ok();
-        let Some(footer) = footer else { return Tail::default() };
-        Tail {
+        Ok(Tail {
             properties: block(Shape::Properties, footer.properties)
                 .and_then(|block| Properties::decode(&block).ok()),
             root: block(Shape::Root, footer.root).and_then(|block| Root::decode(&block).ok()),
-        }
+        })
     }
 
-    fn footer(&self, kind: FileKind) -> Option<Footer> {
-        let start = self.len.checked_sub((HEADER_BYTES + FOOTER_BYTES) as u64)? + HEADER_BYTES as u64;
+    fn footer(&self, kind: FileKind) -> Result<Option<Footer>> {
+        if self.len < FILE_BYTES_MIN {
+            return Ok(None);
+        }
         let mut bytes = [0; FOOTER_BYTES];
-        self.file.read_exact_at(&mut bytes, start).ok()?;
-        Footer::decode(&bytes, kind, self.id, self.len).ok().map(|(footer, _)| footer)
+        if self.file.read_exact_at(&mut bytes, self.len - FOOTER_BYTES as u64).is_err() {
+            return Ok(None);
+        }
+        match Footer::decode(&bytes, kind, self.id, self.len) {
+            Ok((footer, _)) => Ok(Some(footer)),
+            Err(error) if error.is_unsupported() => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// The block that lies there.

@@ -5,5 +5,8 @@
 
 mod check;
 mod forge;
+mod history;
+mod matrix;
 mod opening;
+mod random;
 mod support;

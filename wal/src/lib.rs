@@ -40,6 +40,7 @@ mod log;
 mod options;
 mod read;
 mod record;
+mod salvage;
 mod scan;
 mod segment;
 #[cfg(test)]
@@ -49,5 +50,6 @@ mod verify;
 pub use error::{Damage, Error, Result};
 pub use log::{Appended, Log, NextId, Record, SegmentInfo};
 pub use options::{Flavor, Options, Position, path};
+pub use salvage::{Gap, Piece, salvage};
 pub use scan::{Replay, ReplayRecord, Scan, Torn, scan, scan_attested};
 pub use verify::{Verifier, verify};

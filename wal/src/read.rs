@@ -186,6 +186,30 @@ impl SegmentReader {
         Ok(beyond)
     }
 
+    /// The first record that is whole and stands where it says, from `from` up to `end`.
+    pub(crate) fn next_record(&mut self, from: u64, end: u64) -> Result<Option<u64>> {
+        let flavor = self.flavor;
+        let mut at = from;
+        while at + HEAD_BYTES as u64 <= end {
+            let count = usize::try_from(end - at).unwrap_or(usize::MAX).min(WINDOW_BYTES);
+            let bytes = self.load(at, count)?;
+            let candidates: Vec<u64> = (0..count.saturating_sub(HEAD_BYTES - 1))
+                .filter(|&start| Head::find(&bytes[start..], flavor).is_some())
+                .map(|start| at + start as u64)
+                .collect();
+            for candidate in candidates {
+                if let Step::Record { end: ends, .. } = self.record(candidate)?
+                    && ends <= end
+                {
+                    return Ok(Some(candidate));
+                }
+            }
+            // A head may lie across the end of the window.
+            at += (count - (HEAD_BYTES - 1)) as u64;
+        }
+        Ok(None)
+    }
+
     pub(crate) fn corruption(&self, offset: u64, damage: Damage, attested: Position) -> Error {
         Error::Corruption { file: self.path.clone(), offset, damage, attested, segment: self.id }
     }

@@ -81,6 +81,15 @@ fn file_from_pb(file: pb::File) -> FileInfo {
 }
 
 impl Edit {
+    /// Whether it may be the first of a manifest, which says all there is.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.log_start.is_some()
+            && self.next_file.is_some()
+            && self.version_ceiling.is_some()
+            && self.next_table.is_some()
+            && self.next_tablet.is_some()
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         pb::Edit {
             log_start: self.log_start.map(|id| id.0),

@@ -33,7 +33,11 @@ impl Listing {
         Ok(listing)
     }
 
-    fn of(&self, kind: FileKind) -> Vec<FileId> {
+    pub(crate) fn has(&self, id: FileId, kind: FileKind) -> bool {
+        self.numbered.contains(&(id, kind))
+    }
+
+    pub(crate) fn of(&self, kind: FileKind) -> Vec<FileId> {
         self.numbered.iter().filter(|(_, found)| *found == kind).map(|(id, _)| *id).collect()
     }
 

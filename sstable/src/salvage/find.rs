@@ -38,11 +38,13 @@ pub(super) struct Finder {
     /// Bytes of the file from `window_at` on.
     window: Vec<u8>,
     window_at: u64,
+    /// Whether the properties were found, behind which there is no data.
+    saw_end: bool,
 }
 
 impl Finder {
     pub(super) fn new(kind: FileKind, from: u64, to: u64) -> Finder {
-        Finder { kind, at: from, to, window: Vec::new(), window_at: from }
+        Finder { kind, at: from, to, window: Vec::new(), window_at: from, saw_end: false }
     }
 
     /// The next data block, or the next stretch without one.
@@ -54,7 +56,10 @@ impl Finder {
                     return Some(Found::Data(handle));
                 }
                 // Behind the properties come the root and the footer, and no data.
-                Some((Shape::Properties, _)) => self.at = self.to,
+                Some((Shape::Properties, _)) => {
+                    self.saw_end = true;
+                    self.at = self.to;
+                }
                 // A part of the index or the filter, whole in itself: nothing is lost with it.
                 Some((_, handle)) => self.at = handle.end(),
                 None => {
@@ -66,6 +71,11 @@ impl Finder {
             }
         }
         None
+    }
+
+    /// Whether data may have lain behind what was looked at, in a file of this length.
+    pub(super) fn is_cut(&self, len: u64) -> bool {
+        self.to == len && !self.saw_end
     }
 
     fn data_shape(&self) -> Shape {

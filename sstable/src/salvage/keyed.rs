@@ -61,10 +61,9 @@ impl KeyedSalvage {
     /// Opens a file, whatever is in it, and goes to its first entry.
     ///
     /// # Errors
-    /// The disk's, if the file is not there or cannot be opened. Damage is no error.
+    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no error.
     pub fn open(fs: &dyn Fs, path: &Path, id: FileId) -> Result<KeyedSalvage> {
-        let raw = Raw::open(fs, path, id)?;
-        let tail = raw.tail(FileKind::Keyed);
+        let (raw, tail) = Raw::open(fs, path, id, FileKind::Keyed)?;
         let steps = steps(&raw, &tail);
         let mut salvage = KeyedSalvage {
             raw,
@@ -138,7 +137,11 @@ impl KeyedSalvage {
                         continue;
                     }
                     None => {
+                        let is_cut = finder.is_cut(self.raw.len);
                         self.steps.pop_front();
+                        if is_cut {
+                            self.lose(self.raw.len, 0, "the file has no end".to_owned());
+                        }
                         continue;
                     }
                 },

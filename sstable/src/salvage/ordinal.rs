@@ -47,10 +47,9 @@ impl OrdinalSalvage {
     /// Opens a file, whatever is in it, and learns where its blocks are.
     ///
     /// # Errors
-    /// The disk's, if the file is not there or cannot be opened. Damage is no error.
+    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no error.
     pub fn open(fs: &dyn Fs, path: &Path, id: FileId) -> Result<OrdinalSalvage> {
-        let raw = Raw::open(fs, path, id)?;
-        let tail = raw.tail(FileKind::Ordinal);
+        let (raw, tail) = Raw::open(fs, path, id, FileKind::Ordinal)?;
         let mut blocks = Vec::new();
         let search = |from: u64, to: u64, blocks: &mut Vec<Handle>| {
             let mut finder = Finder::new(FileKind::Ordinal, from, to);

@@ -1,0 +1,226 @@
+//! Takes stock: the index files and rowsets of each table.
+//!
+//! With a whole manifest these are the files that it names, and no others. Without one, every file counts that says whose it
+//! is, or that points into a rowset which says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use codec::{FileId, RowsetId, TableId, TabletId, Version};
+use pkindex::{Place, Properties, wire};
+use sstable::{FileInfo, KeyedSalvage, OrdinalSalvage};
+
+use super::Patient;
+use super::report::{KeyRange, Loss, LossKind, RepairReport};
+use super::root::Root;
+use crate::error::{Error, ErrorKind};
+use crate::files::{FileKind, file_name, path};
+use crate::manifest::{Owner, TableDesc};
+use crate::rowset::rowset_id;
+use crate::schema::Schema;
+
+/// The tables, and where their rows may be.
+#[derive(Default)]
+pub(super) struct Stock {
+    pub(super) tables: Vec<Table>,
+    /// Every rowset that may be read, with its description if there is one.
+    pub(super) rowsets: BTreeMap<RowsetId, Option<FileInfo>>,
+}
+
+/// A table and its index files.
+pub(super) struct Table {
+    pub(super) desc: TableDesc,
+    pub(super) tablet: TabletId,
+    pub(super) schema: Arc<Schema>,
+    pub(super) index: Vec<IndexSource>,
+}
+
+/// An index file to read.
+#[derive(Clone)]
+pub(super) struct IndexSource {
+    pub(super) id: FileId,
+    /// What the manifest says of it.
+    pub(super) expected: Option<FileInfo>,
+    /// The versions that its run has, if that is known.
+    pub(super) versions: Option<(Version, Version)>,
+}
+
+/// Takes stock.
+///
+/// # Errors
+/// `UnsupportedFormat` for a schema of a newer version.
+pub(super) fn take(patient: &Patient<'_>, root: &Root, report: &mut RepairReport) -> Result<Stock, Error> {
+    let mut finder =
+        Finder { patient, tables: BTreeMap::new(), by_tablet: BTreeMap::new(), owners: BTreeMap::new() };
+    let mut stock = Stock::default();
+    for desc in root.state.tables.values() {
+        let Some(tablet) = finder.add(desc.clone(), report)? else { continue };
+        let Some(state) = root.state.tablets.get(&tablet) else { continue };
+        for info in state.runs.iter().flat_map(|run| &run.files) {
+            finder.put(desc.id, IndexSource::named(info));
+        }
+        stock.rowsets.extend(state.rowsets.iter().map(|(id, info)| (*id, Some(info.clone()))));
+    }
+    if !root.is_whole {
+        for id in patient.listing.of(FileKind::Rows) {
+            if let Ok(id) = rowset_id(id) {
+                stock.rowsets.entry(id).or_insert(None);
+            }
+        }
+        finder.unnamed(&stock, report)?;
+        finder.drop_namesakes(report);
+    }
+    stock.tables = finder.tables.into_values().collect();
+    Ok(stock)
+}
+
+impl IndexSource {
+    fn named(info: &FileInfo) -> IndexSource {
+        IndexSource { id: info.id, expected: Some(info.clone()), versions: None }
+    }
+}
+
+struct Finder<'a> {
+    patient: &'a Patient<'a>,
+    tables: BTreeMap<TableId, Table>,
+    by_tablet: BTreeMap<TabletId, TableId>,
+    /// Whose a rowset is, as it says itself.
+    owners: BTreeMap<RowsetId, Option<Owner>>,
+}
+
+impl Finder<'_> {
+    /// Adds a table, if its schema can be read.
+    fn add(&mut self, desc: TableDesc, report: &mut RepairReport) -> Result<Option<TabletId>, Error> {
+        let schema = match Schema::decode(&desc.schema) {
+            Ok(schema) => Arc::new(schema),
+            Err(error) if error.kind() == ErrorKind::UnsupportedFormat => return Err(error),
+            Err(error) => {
+                report.lose(Loss::new(LossKind::Table, error.to_string()).of_table(&desc.name));
+                return Ok(None);
+            }
+        };
+        let Some(&tablet) = desc.tablets.first() else {
+            report.lose(Loss::new(LossKind::Table, "the table has no tablet").of_table(&desc.name));
+            return Ok(None);
+        };
+        let id = desc.id;
+        self.by_tablet.insert(tablet, id);
+        self.tables.entry(id).or_insert(Table { desc, tablet, schema, index: Vec::new() });
+        Ok(Some(tablet))
+    }
+
+    fn put(&mut self, table: TableId, source: IndexSource) {
+        if let Some(table) = self.tables.get_mut(&table)
+            && !table.index.iter().any(|known| known.id == source.id)
+        {
+            table.index.push(source);
+        }
+    }
+
+    /// Finds out whose the files are that no manifest names.
+    fn unnamed(&mut self, stock: &Stock, report: &mut RepairReport) -> Result<(), Error> {
+        let named: Vec<FileId> =
+            self.tables.values().flat_map(|table| table.index.iter().map(|source| source.id)).collect();
+        let mut is_exact = named.iter().all(|id| self.patient.listing.has(*id, FileKind::Index));
+        for id in self.patient.listing.of(FileKind::Index) {
+            if named.contains(&id) {
+                continue;
+            }
+            is_exact = false;
+            let file = path(self.patient.dir, id, FileKind::Index);
+            let found = match KeyedSalvage::open(&**self.patient.fs(), &file, id) {
+                Ok(salvage) => self.owner_of(id, salvage),
+                Err(error) => Err(error.to_string()),
+            };
+            let lost = |why: String| {
+                let mut loss = Loss::new(LossKind::File, why).in_file(file_name(id, FileKind::Index));
+                loss.keys = KeyRange::all();
+                loss
+            };
+            match found {
+                Err(why) => report.lose(lost(why)),
+                Ok((owner, versions)) => {
+                    let desc = TableDesc {
+                        id: owner.table,
+                        name: owner.name,
+                        schema: owner.schema,
+                        tablets: vec![owner.tablet],
+                    };
+                    let table = desc.id;
+                    if self.tables.contains_key(&table) || self.add(desc, report)?.is_some() {
+                        self.put(table, IndexSource { id, expected: None, versions });
+                    }
+                }
+            }
+        }
+        // A rowset that is not known of belongs to an edit that is not known of.
+        is_exact &= stock.rowsets.iter().all(|(id, info)| {
+            info.is_some() == self.patient.listing.has((*id).into(), FileKind::Rows) && info.is_some()
+        });
+        if !is_exact {
+            for table in self.tables.values() {
+                let why = "without the manifest it is not known which files were merged into others";
+                report.lose(Loss::new(LossKind::Deletions, why).of_table(&table.desc.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose an index file is: as it says itself, or as a rowset says that it points into.
+    fn owner_of(
+        &mut self,
+        id: FileId,
+        mut salvage: KeyedSalvage,
+    ) -> Result<(Owner, Option<(Version, Version)>), String> {
+        let properties = salvage.user_properties().and_then(|bytes| Properties::decode(id, bytes).ok());
+        if let Some(properties) = properties
+            && let Ok(owner) = Owner::decode(&properties.owner)
+        {
+            return Ok((owner, Some(properties.versions)));
+        }
+        let mut entries = Vec::new();
+        while salvage.key().is_some() {
+            entries.clear();
+            if wire::decode(salvage.value(), &mut entries).is_ok() {
+                for entry in &entries {
+                    if let Place::At(location) = entry.place
+                        && let Some(owner) = self.owner_of_rowset(location.rowset)
+                    {
+                        return Ok((owner, None));
+                    }
+                }
+            }
+            salvage.advance();
+        }
+        Err("it cannot be read whose it is, and it points into no rowset that says so".to_owned())
+    }
+
+    fn owner_of_rowset(&mut self, id: RowsetId) -> Option<Owner> {
+        let patient = self.patient;
+        let look = || {
+            let file = FileId::from(id);
+            let salvage =
+                OrdinalSalvage::open(&**patient.fs(), &path(patient.dir, file, FileKind::Rows), file).ok()?;
+            Owner::decode(salvage.user_properties()?).ok()
+        };
+        self.owners.entry(id).or_insert_with(look).clone()
+    }
+
+    /// Of several tables of one name all but the last were dropped before it was made.
+    fn drop_namesakes(&mut self, report: &mut RepairReport) {
+        let mut newest: BTreeMap<String, TableId> = BTreeMap::new();
+        for table in self.tables.values() {
+            newest.insert(table.desc.name.clone(), table.desc.id);
+        }
+        self.tables.retain(|id, table| {
+            let is_newest = newest[&table.desc.name] == *id;
+            if !is_newest {
+                let name = &table.desc.name;
+                report.note(format!(
+                    "an older table {name:?}, which was dropped before the other was made, is left out"
+                ));
+            }
+            is_newest
+        });
+    }
+}
