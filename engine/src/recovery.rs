@@ -132,7 +132,7 @@ fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Res
             )));
         };
         let described = state.tablets.get(&id).expect("a table's tablets are in the state");
-        let tablet = open_tablet(files, cache, id, Owner::of(table, id), described)
+        let tablet = open_tablet(files, cache, id, &Owner::of(table, id), described)
             .map_err(|error| error.context(format!("table {:?}", table.name)))?;
         let core = TableCore::new(table.id, table.name.clone(), Arc::new(schema), Arc::new(tablet));
         catalog.insert(Arc::new(core));
@@ -144,7 +144,7 @@ fn open_tablet(
     files: &Files,
     cache: &Arc<sstable::Cache>,
     id: TabletId,
-    owner: Owner,
+    owner: &Owner,
     described: &TabletState,
 ) -> Result<Tablet, Error> {
     // A file that moved whole from one run to another is one file still.

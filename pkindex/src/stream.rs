@@ -137,7 +137,7 @@ mod tests {
             let file = WriterOptions { block_bytes, ..WriterOptions::default() };
             let entry = |at: usize| Entry::put(Version(at as u64 + 1), Location::default());
             let lists: BTreeMap<_, _> = keys.iter().cloned().zip((0..).map(|at| vec![entry(at)])).collect();
-            let run = disk.write(&lists, &RunOptions { file, file_bytes }).expect("there are keys");
+            let run = disk.write(&lists, &RunOptions { file, file_bytes, ..RunOptions::default() }).expect("there are keys");
             let bounds = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
             let mut cursor = run.cursor(Direction::Forward, &bounds).expect("sound files");
             let mut stream =

@@ -180,7 +180,7 @@ pub(crate) fn entries(payload: &[u8]) -> Vec<Entry> {
         let shared = varint(payload, &mut at);
         let rest = varint(payload, &mut at);
         let before = found.last();
-        let value = if rest % 2 == 0 || is_restart {
+        let value = if rest.is_multiple_of(2) || is_restart {
             varint(payload, &mut at)
         } else {
             before.expect("not the first").value.len()

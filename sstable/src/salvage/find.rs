@@ -235,7 +235,7 @@ fn ordinal_beginning(raw: &Raw, at: u64, bytes: &[u8], upto: usize) -> Option<us
         }
         if start + 4 < bytes.len() {
             let becomes = u32_at(bytes, start);
-            let is_likely = becomes >= 8 && becomes <= GUESSED_BYTES_MAX;
+            let is_likely = (8..=GUESSED_BYTES_MAX).contains(&becomes);
             let body = &bytes[start..];
             if is_likely && end_of_lz4(raw, at + start as u64, body, becomes).is_some() {
                 return Some(start);
