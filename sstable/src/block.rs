@@ -37,8 +37,9 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// Where it ends. A handle may be forged: no file is as long as what it saturates at.
     pub(crate) fn end(self) -> u64 {
-        self.offset + u64::from(self.len)
+        self.offset.saturating_add(u64::from(self.len))
     }
 }
 

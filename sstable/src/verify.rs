@@ -351,6 +351,12 @@ fn keyed_block(
 pub(crate) fn ordinal(input: &Input, sink: &mut dyn Verifier) -> Result<VerifyReport> {
     let mut walk = Walk::new(input, sink);
     let Some(head) = walk.head()? else { return Ok(VerifyReport::default()) };
+    if head.properties.entries > u64::from(u32::MAX) {
+        let (at, found) = (head.footer.properties.offset, head.properties.entries);
+        let error = walk.mismatch(at, "greatest count of rows", u64::from(u32::MAX), found);
+        walk.sink.found(FindingKind::Counts, error);
+        return Ok(VerifyReport { bytes: input.len(), ..VerifyReport::default() });
+    }
     let mut ordinal = 0u64;
     for (number, place) in head.root.partitions().iter().enumerate() {
         let index = input.read(Shape::OrdinalIndex, place.index);

@@ -6,6 +6,9 @@
 //!
 //! Decides nothing: whether what comes after a gap is of use is for whoever asked to say.
 
+#[cfg(test)]
+mod tests;
+
 use codec::FileId;
 
 use crate::read::{SegmentReader, Step};

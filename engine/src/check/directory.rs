@@ -173,7 +173,7 @@ fn check_file(kind: FileKind, info: &FileInfo, found: &BTreeMap<&str, u64>, find
 }
 
 /// A table that is open is the one that the manifest describes.
-fn check_table(state: &State, table: &Arc<TableCore>, findings: &mut Findings<'_>) {
+pub(super) fn check_table(state: &State, table: &Arc<TableCore>, findings: &mut Findings<'_>) {
     let Some(described) = state.tables.get(&table.id) else { return };
     match Schema::decode(&described.schema) {
         Ok(schema) if schema == *table.schema => {}

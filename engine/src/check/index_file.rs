@@ -225,7 +225,7 @@ impl Walk<'_, '_> {
     /// Nobody else has the row, and it lies where its key says.
     fn place(&mut self, key: &[u8], version: Version, location: Location, rowset: &Arc<Rowset>) {
         let id = Some(self.file.info.id);
-        let is_free = self.taken.take(location.rowset, location.rowid.0, rowset.info().entries);
+        let is_free = self.taken.take(location.rowset, location.rowid.0);
         let position = self.followed.position(rowset);
         let last = position.last.replace(location.rowid.0);
         if !is_free {

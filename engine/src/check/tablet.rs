@@ -78,7 +78,7 @@ fn check_pointers(view: &TabletView, rowset: RowsetId, rows: u64, findings: &mut
     let counts =
         || view.runs.iter().map(|run| run.files().iter().map(|file| file.properties.entries_in(rowset)));
     let pointing = counts().filter(|files| files.clone().any(|entries| entries > 0)).count();
-    let live: u64 = counts().flatten().sum();
+    let live = counts().flatten().fold(0, u64::saturating_add);
     let file = Some(rowset.into());
     if pointing != 1 {
         findings.differs(ProblemKind::Rowset, file, "index runs that point into the rowset", 1, pointing);
@@ -89,16 +89,18 @@ fn check_pointers(view: &TabletView, rowset: RowsetId, rows: u64, findings: &mut
     }
 }
 
-/// Which rows some entry leads to.
+/// Which rows some entry leads to. Its memory grows with what entries lead to, not with what a file says of itself.
 #[derive(Default)]
-pub(super) struct TakenRows(BTreeMap<RowsetId, Vec<u64>>);
+pub(super) struct TakenRows(BTreeMap<(RowsetId, u32), Box<[u64; WORDS]>>);
+
+const WORDS: usize = 64;
 
 impl TakenRows {
-    /// Notes that an entry leads to a row of a rowset of so many; false if another one does already.
-    pub(super) fn take(&mut self, rowset: RowsetId, row: u32, rows: u64) -> bool {
-        let words = usize::try_from(rows.div_ceil(64)).expect("a rowset has at most 2^32 rows");
-        let bits = self.0.entry(rowset).or_insert_with(|| vec![0; words]);
-        let (word, bit) = (row as usize / 64, 1 << (row % 64));
+    /// Notes that an entry leads to a row; false if another one does already.
+    pub(super) fn take(&mut self, rowset: RowsetId, row: u32) -> bool {
+        let page = (rowset, row / (64 * WORDS as u32));
+        let bits = self.0.entry(page).or_insert_with(|| Box::new([0; WORDS]));
+        let (word, bit) = (row as usize / 64 % WORDS, 1 << (row % 64));
         let is_free = bits[word] & bit == 0;
         bits[word] |= bit;
         is_free

@@ -217,3 +217,104 @@ fn a_flipped_byte_in_a_file_is_named() {
     let report = engine.check().expect("open");
     assert!(report.problems.iter().any(|problem| problem.file == Some(id.0)), "{:?}", report.problems);
 }
+
+#[test]
+fn runs_whose_versions_overlap_are_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let twice = TabletView {
+        runs: vec![Arc::clone(&view.runs[0]), Arc::clone(&view.runs[0])],
+        run_ids: vec![1, 2],
+        ..with(&view, only_file(&view), only_rowset(&view))
+    };
+    let found = problems(&engine, &twice);
+    let of = |kind| found.iter().filter(move |problem| problem.kind == kind).count();
+    assert_eq!(of(ProblemKind::Versions), 1, "{found:?}");
+    // And the rowset lies under two runs, each row with an entry in both.
+    assert_eq!(of(ProblemKind::Rowset), 1, "{found:?}");
+    assert_eq!(of(ProblemKind::SharedRow), 100, "{found:?}");
+}
+
+#[test]
+fn a_rowset_that_nothing_points_into_is_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let bare = TabletView {
+        runs: Vec::new(),
+        run_ids: Vec::new(),
+        ..with(&view, only_file(&view), only_rowset(&view))
+    };
+    let found = problems(&engine, &bare);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].kind, found[0].found.as_deref()), (ProblemKind::Rowset, Some("0")));
+    assert_eq!(found[0].file, Some(u64::from(only_rowset(&view).id().0)));
+}
+
+#[test]
+fn rows_outside_of_what_the_manifest_says_of_their_rowset_are_named() {
+    let (_dir, engine) = engine();
+    let view = view(&engine);
+    let rowset = only_rowset(&view);
+    let core = engine.core();
+    let mut info = core.manifest.with_state(|state| {
+        let tablet = state.tablets.values().next().expect("one table");
+        tablet.rowsets[&rowset.id()].clone()
+    });
+    // The key of the last row is said to be that of the first.
+    info.last_key.clone_from(&info.first_key);
+    let narrow = open_rowset(&core.files, &core.cache, &info).expect("the file is sound");
+    let found = problems(&engine, &with(&view, only_file(&view), narrow));
+    assert_eq!(found.iter().filter(|problem| problem.kind == ProblemKind::RowOrder).count(), 99, "{found:?}");
+}
+
+#[test]
+fn a_table_whose_schema_or_tablet_is_another_is_named() {
+    let (_dir, engine) = engine();
+    let core = engine.core();
+    let table = core.catalog.get("t").expect("made above");
+    let kinds = |change: &dyn Fn(&mut crate::manifest::TableDesc)| {
+        let mut state = core.manifest.with_state(Clone::clone);
+        change(state.tables.get_mut(&table.id).expect("made above"));
+        let mut report = CheckReport::default();
+        directory::check_table(&state, &table, &mut Findings::of(&mut report, "t"));
+        report.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&|_| {}), []);
+    let other = Schema::builder().key("id", Type::U64).column("name", Type::Binary).build().expect("legal");
+    assert_eq!(kinds(&|desc| desc.schema = other.encode_to_vec()), [ProblemKind::Schema]);
+    assert_eq!(kinds(&|desc| desc.schema = vec![1, 2, 3]), [ProblemKind::Schema]);
+    assert_eq!(kinds(&|desc| desc.tablets = vec![codec::TabletId(77)]), [ProblemKind::Schema]);
+}
+
+#[test]
+fn a_manifest_that_contradicts_itself_or_what_is_in_force_is_named() {
+    let (_dir, engine) = engine();
+    let core = engine.core();
+    let sound = core.manifest.with_state(Clone::clone);
+    assert_eq!(sound.contradictions(), Vec::<String>::new());
+    let told = |change: &dyn Fn(&mut crate::manifest::State)| {
+        let mut state = sound.clone();
+        change(&mut state);
+        state.contradictions().join("; ")
+    };
+    let tablet = *sound.tablets.keys().next().expect("one tablet");
+    assert!(told(&|state| state.next_file = FileId(1)).contains("numbers end below 1"));
+    assert!(told(&|state| state.next_table = codec::TableId(0)).contains("the id that the next one gets"));
+    assert!(told(&|state| state.next_tablet = codec::TabletId(0)).contains("the id that the next one gets"));
+    assert!(told(&|state| state.version_ceiling = codec::Version(1)).contains("above the ceiling 1"));
+    assert!(told(&|state| drop(state.tablets.remove(&tablet))).contains("is not there"));
+    assert!(told(&|state| state.tables.clear()).contains("has no table"));
+    let twice = |state: &mut crate::manifest::State| {
+        let tablet = state.tablets.get_mut(&tablet).expect("one tablet");
+        tablet.runs.push(tablet.runs[0].clone());
+    };
+    assert!(told(&twice).contains("two runs") && told(&twice).contains("is named twice"));
+
+    let table = core.catalog.get("t").expect("made above");
+    let mut state = sound.clone();
+    state.tablets.get_mut(&tablet).expect("one tablet").runs.clear();
+    let mut report = CheckReport::default();
+    directory::check_table(&state, &table, &mut Findings::of(&mut report, "t"));
+    assert_eq!(report.problems.len(), 1, "{report}");
+    assert_eq!(report.problems[0].kind, ProblemKind::Manifest);
+}
