@@ -239,11 +239,12 @@ impl Manifest {
         read(&self.inner.lock().state)
     }
 
-    /// Lends the state in force, with the segments that say so and where each ends. No edit is made meanwhile.
+    /// Lends the state in force, with the segments that say so and up to where each is synced. No edit is made meanwhile,
+    /// and one that failed may lie behind these ends.
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(&State, &wal::Options, &[(FileId, u64)]) -> R) -> R {
         let inner = self.inner.lock();
         let segments: Vec<(FileId, u64)> =
-            inner.log.segments().into_iter().map(|segment| (segment.id, segment.bytes)).collect();
+            inner.log.synced_segments();
         look(&inner.state, &log_options(&self.files.fs, &self.files.dir), &segments)
     }
 

@@ -269,7 +269,12 @@ fn keyed_partition(walk: &mut Walk<'_>, keys: &mut Keys, place: &Partition, last
         return Ok(());
     };
     let filter = match place.filter {
-        Some(handle) => walk.input.read(Shape::Filter, handle).ok(),
+        Some(handle) => match walk.input.read(Shape::Filter, handle) {
+            Ok(filter) => Some(filter),
+            // It is told of in its turn.
+            Err(error) if error.is_corruption() => None,
+            Err(error) => return Err(error),
+        },
         None => None,
     };
     let blocks = index.items as u64;

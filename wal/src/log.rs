@@ -284,6 +284,19 @@ impl Log {
         self.tail.lock().segments()
     }
 
+    /// The segments that are kept and up to where each is known to be on disk, oldest first.
+    #[must_use]
+    pub fn synced_segments(&self) -> Vec<(FileId, u64)> {
+        let synced = self.synced();
+        let mut segments: Vec<(FileId, u64)> =
+            self.segments().into_iter().map(|segment| (segment.id, segment.bytes)).collect();
+        segments.retain(|(id, _)| *id <= synced.segment);
+        if let Some((_, end)) = segments.iter_mut().find(|(id, _)| *id == synced.segment) {
+            *end = synced.offset.min(*end);
+        }
+        segments
+    }
+
     /// Forgets the segments below `segment`, which the caller has deleted or is about to delete. The segment that is
     /// being written is always kept.
     pub fn forget_below(&self, segment: FileId) {

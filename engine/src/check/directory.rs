@@ -42,6 +42,8 @@ fn check_current(core: &Core, segments: &[(FileId, u64)], findings: &mut Finding
     let first = segments.first().map(|(id, _)| *id);
     match manifest::read_current(&*core.files.fs, &core.files.dir) {
         Ok(Some(current)) if Some(current) == first => {}
+        // A change of it that failed half-way may have come to be nevertheless. A reopen will see.
+        Ok(Some(_)) if core.health.is_poisoned() => {}
         Ok(Some(current)) => {
             let expected = first.unwrap_or_default();
             let what = "the manifest that CURRENT names";
