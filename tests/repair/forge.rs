@@ -226,7 +226,7 @@ pub(crate) struct Record {
 pub(crate) fn records(bytes: &[u8]) -> Vec<Record> {
     let mut found = Vec::new();
     let mut offset = 64;
-    while bytes.get(offset).is_some_and(|kind| *kind == 1 || *kind == 2) {
+    while bytes.get(offset).is_some_and(|kind| *kind == 0xd1 || *kind == 0x8e) {
         let body = offset + 54;
         let end = body + u32_at(bytes, offset + 5) + 1;
         found.push(Record { offset, body, end });

@@ -78,42 +78,7 @@ impl State {
     /// were written: numbers that are in use lie below those that are given out next, a tablet belongs to one table, and
     /// a file is named once.
     pub(crate) fn check_whole(&self) -> Result<(), Error> {
-        if self.version_ceiling > VERSION_MAX || self.next_file.0 > NUMBER_MAX {
-            let (version, file) = (self.version_ceiling, self.next_file);
-            return Err(misfit(format_args!("version {version} or file number {file} was never given out")));
-        }
-        let mut names = BTreeSet::new();
-        let mut owned = BTreeSet::new();
-        for (id, table) in &self.tables {
-            if *id >= self.next_table || !names.insert(&table.name) {
-                return Err(misfit(format_args!("table {id} has an id or a name that is not its own")));
-            }
-            for tablet in &table.tablets {
-                if !self.tablets.contains_key(tablet) || *tablet >= self.next_tablet || !owned.insert(tablet)
-                {
-                    return Err(misfit(format_args!("tablet {tablet} is not table {id}'s alone")));
-                }
-            }
-        }
-        if let Some(tablet) = self.tablets.keys().find(|tablet| !owned.contains(tablet)) {
-            return Err(misfit(format_args!("tablet {tablet} is no table's")));
-        }
-        let mut named = BTreeSet::new();
-        for (id, tablet) in &self.tablets {
-            if tablet.flushed_through > self.version_ceiling {
-                return Err(misfit(format_args!("tablet {id} has versions above the ceiling")));
-            }
-            let runs = tablet.runs.iter().map(|run| (None, run.id));
-            let index = tablet.runs.iter().flat_map(|run| &run.files).map(|info| info.id.0);
-            let files = index.chain(tablet.rowsets.keys().map(|id| u64::from(id.0)));
-            for (what, number) in runs.chain(files.map(|number| (Some("file"), number))) {
-                if number >= self.next_file.0 || !named.insert((what, number)) {
-                    let what = what.unwrap_or("run");
-                    return Err(misfit(format_args!("{what} {number} is named twice, or not given out yet")));
-                }
-            }
-        }
-        Ok(())
+        self.contradictions().first().map_or(Ok(()), |what| Err(misfit(what)))
     }
 
     /// Whether [`State::apply`] would take this edit.
@@ -138,9 +103,13 @@ impl State {
         touched.apply(edit)
     }
 
-    /// What of this cannot be, however it came about: the edits of a sound manifest never add up to it.
+    /// All that [`State::check_whole`] checks for.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
+        if self.version_ceiling > VERSION_MAX || self.next_file.0 > NUMBER_MAX {
+            let (version, file) = (self.version_ceiling, self.next_file);
+            found.push(format!("version {version} or file number {file} was never given out"));
+        }
         let mut names = BTreeSet::new();
         let mut owned = BTreeSet::new();
         for (id, table) in &self.tables {
@@ -169,11 +138,15 @@ impl State {
                 .filter(|id| !owned.contains(id))
                 .map(|id| format!("tablet {id} has no table")),
         );
-        let mut files = BTreeMap::new();
+        let mut runs = BTreeSet::new();
         for (tablet, state) in &self.tablets {
-            let runs: BTreeSet<u64> = state.runs.iter().map(|run| run.id).collect();
-            if runs.len() < state.runs.len() {
-                found.push(format!("two runs of tablet {tablet} have one number"));
+            for run in &state.runs {
+                if run.id >= self.next_file.0 {
+                    found.push(format!("run {} is named, but numbers end below {}", run.id, self.next_file));
+                }
+                if !runs.insert(run.id) {
+                    found.push(format!("run {} is named twice", run.id));
+                }
             }
             if state.flushed_through > self.version_ceiling {
                 let (flushed, ceiling) = (state.flushed_through, self.version_ceiling);
@@ -182,12 +155,13 @@ impl State {
                 ));
             }
         }
+        let mut files = BTreeSet::new();
         for (kind, info) in self.files() {
             if info.id >= self.next_file {
                 let next = self.next_file;
                 found.push(format!("{} is named, but numbers end below {next}", file_name(info.id, kind)));
             }
-            if files.insert(info.id, kind).is_some() {
+            if !files.insert(info.id) {
                 found.push(format!("file {} is named twice", info.id));
             }
         }
