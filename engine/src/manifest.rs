@@ -243,8 +243,7 @@ impl Manifest {
     /// and one that failed may lie behind these ends.
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(&State, &wal::Options, &[(FileId, u64)]) -> R) -> R {
         let inner = self.inner.lock();
-        let segments: Vec<(FileId, u64)> =
-            inner.log.synced_segments();
+        let segments: Vec<(FileId, u64)> = inner.log.synced_segments();
         look(&inner.state, &log_options(&self.files.fs, &self.files.dir), &segments)
     }
 
