@@ -279,6 +279,11 @@ impl<'w> World<'w> {
     }
 
     /// The disk works again from now on, if the failure has begun.
+    /// Whether calls have begun to fail, and nothing was done about it.
+    pub(super) fn is_striking(&self) -> bool {
+        self.is_struck() && !self.is_mended
+    }
+
     fn mend(&mut self) {
         if self.is_struck() {
             self.disk.clear_faults();
@@ -505,13 +510,18 @@ impl<'w> World<'w> {
         if let Some(spare) = self.limit {
             self.disk.set_capacity(Some(self.disk.used_bytes() + 2 * spare));
         }
-        self.mend();
-        for _ in 0..2 {
+        for _ in 0..3 {
+            self.mend();
             if let Health::Poisoned(cause) = self.engine().health() {
                 // A flush that has no space and is tried again may meet another failure then.
                 return self.poisoned(&cause);
             }
-            self.engine().resume().expect("there is space");
+            let resumed = self.engine().resume();
+            if self.is_striking() {
+                // The call that fails is one of the resumption, or of what it lets go on.
+                continue;
+            }
+            resumed.expect("there is space");
             if matches!(self.engine().health(), Health::Healthy) {
                 break;
             }

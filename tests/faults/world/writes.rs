@@ -183,9 +183,9 @@ impl World<'_> {
     pub(super) fn probe(&mut self, succeeds: bool) -> Flow {
         let Some(op) = self.probe_op() else { return Ok(()) };
         let result = single(&self.tables[&op.table], &op);
-        // Where the disk is full, some other failure may still come.
-        let may_fail =
-            !succeeds || self.strike.is_some_and(|strike| !strike.kind.is_full()) && self.is_struck();
+        // Where the disk is full, some other failure may still come, and the failure itself may come as late as this.
+        let is_other = self.strike.is_some_and(|strike| !strike.kind.is_full()) && self.is_struck();
+        let may_fail = !succeeds || is_other || self.is_striking();
         assert!(if result.is_ok() { succeeds } else { may_fail }, "a probe: {result:?}");
         self.settle_write(std::slice::from_ref(&op), self.workload.options.default_durability, result)
     }
