@@ -202,8 +202,12 @@ impl<'a> Patient<'a> {
         };
         let mut rows = rows::RowSources::new(self, std::mem::take(&mut stock.rowsets));
         for table in &stock.tables {
-            let ops = log.remove(&table.desc.id).unwrap_or_default();
+            let ops = log.ops.remove(&table.desc.id).unwrap_or_default();
+            let read_through = log.last_version.max(table.flushed_through);
             merge::table(self, table, ops, &mut rows, out.as_mut(), &mut report)?;
+            if let Some(repaired) = report.tables.last_mut() {
+                repaired.read_through = read_through.0;
+            }
         }
         if let Some(out) = out {
             out.finish()?;

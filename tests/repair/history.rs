@@ -133,11 +133,9 @@ impl History {
                         loss.table.is_none() || matches!(loss.kind, LossKind::Manifest | LossKind::Table)
                     }),
                 };
-                // A synced record that was cut away whole cannot be told from one that was never written.
-                let was_cut = report
-                    .torn
-                    .as_ref()
-                    .is_some_and(|torn| self.versions[&(table_name, *n)] > torn.after_version);
+                // Records at the end of the log that are gone whole cannot be told from such as were never written.
+                let was_cut = context.contains(".wal")
+                    && found.is_some_and(|found| self.versions[&(table_name, *n)] > found.read_through);
                 let key = name(*n);
                 assert!(
                     is_told || was_cut,

@@ -27,6 +27,13 @@ pub(super) struct LogOp {
 /// Of each table, the newest operation of each key.
 pub(super) type LogOps = BTreeMap<TableId, BTreeMap<Vec<u8>, LogOp>>;
 
+/// What was taken of the log.
+pub(super) struct LogTaken {
+    pub(super) ops: LogOps,
+    /// The last version that was read.
+    pub(super) last_version: Version,
+}
+
 /// Reads the log.
 ///
 /// # Errors
@@ -36,7 +43,7 @@ pub(super) fn read(
     root: &Root,
     stock: &Stock,
     report: &mut RepairReport,
-) -> Result<LogOps, Error> {
+) -> Result<LogTaken, Error> {
     let options = log_options(&patient.options.engine, patient.dir);
     let present = patient.listing.of(FileKind::Log);
     let mut taker = Taker {
@@ -50,15 +57,13 @@ pub(super) fn read(
         after_damage: patient.options.log_after_damage,
         report,
     };
-    let flushed_through =
-        root.state.tablets.values().map(|tablet| tablet.flushed_through).max().unwrap_or_default();
     let mut strict = None;
     if root.is_whole {
         let attested = root.state.attested.unwrap_or_default();
         match wal::scan_attested(&options, root.state.log_start, &present, attested) {
             Ok(scan) => {
                 taker.whole(&scan)?;
-                return Ok(taker.finish(flushed_through));
+                return Ok(taker.finish());
             }
             Err(error) if error.is_unsupported_format() => return Err(error.into()),
             Err(error) => strict = Some(error.to_string()),
@@ -84,7 +89,7 @@ pub(super) fn read(
         let at = wal::Position { segment: at, offset: 0 };
         taker.gap(wal::Gap { at, bytes: 0, is_tail: true, hides_records: true, why });
     }
-    Ok(taker.finish(flushed_through))
+    Ok(taker.finish())
 }
 
 /// Operations behind a damaged place.
@@ -119,7 +124,6 @@ impl Taker<'_> {
                 offset: torn.at.offset,
                 bytes: torn.bytes,
                 reason: torn.reason.clone(),
-                after_version: 0,
             });
         }
         let mut replay = scan.replay();
@@ -240,12 +244,8 @@ impl Taker<'_> {
         }
     }
 
-    fn finish(self, flushed_through: Version) -> LogOps {
-        let last = self.last_version.max(flushed_through);
-        if let Some(torn) = &mut self.report.torn {
-            torn.after_version = last.0;
-        }
-        let Taker { tables, left_out, unknown, after_damage, report, ops, .. } = self;
+    fn finish(self) -> LogTaken {
+        let Taker { tables, left_out, unknown, after_damage, report, ops, last_version, .. } = self;
         for (id, behind) in left_out {
             let Some(table) = tables.get(&id) else { continue };
             let why = match after_damage {
@@ -269,7 +269,7 @@ impl Taker<'_> {
             loss.count = Some(operations);
             report.lose(loss);
         }
-        ops
+        LogTaken { ops, last_version }
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn table(
         repaired: RepairedTable {
             name: table.desc.name.clone(),
             schema: Arc::clone(&table.schema),
+            read_through: 0,
             rows: 0,
             deleted_keys: 0,
             older_rows: 0,

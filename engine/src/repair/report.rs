@@ -49,8 +49,6 @@ pub struct TornLog {
     pub bytes: u64,
     /// What stands there instead of a record.
     pub reason: String,
-    /// Everything up to this version was read. If the log did go on, greater ones are not there.
-    pub after_version: u64,
 }
 
 /// Where the tables and their files were learnt from.
@@ -76,6 +74,9 @@ pub struct RepairedTable {
     pub name: String,
     /// Its columns.
     pub schema: Arc<Schema>,
+    /// The last version up to which everything was read, but for the losses. If the end of the log is gone without a
+    /// trace, which nothing but a later record could tell, it was above this.
+    pub read_through: u64,
     /// Rows in the new database.
     pub rows: u64,
     /// Keys whose newest version that could be read is a deletion: they are absent, as they should be.
@@ -327,11 +328,11 @@ impl fmt::Display for RepairReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "tables and files are known from {}", self.source)?;
         for table in &self.tables {
-            let RepairedTable { name, rows, older_rows, lost_rows, index_files, .. } = table;
+            let RepairedTable { name, rows, older_rows, lost_rows, index_files, read_through, .. } = table;
             writeln!(
                 f,
                 "table {name:?}: {rows} rows from {index_files} index files and the log, {older_rows} of them older \
-                 ones, {lost_rows} rows lost"
+                 ones, {lost_rows} rows lost; read up to version {read_through}"
             )?;
         }
         writeln!(
@@ -343,11 +344,11 @@ impl fmt::Display for RepairReport {
             writeln!(f, "note: {note}")?;
         }
         if let Some(torn) = &self.torn {
-            let TornLog { file, offset, bytes, reason, after_version } = torn;
+            let TornLog { file, offset, bytes, reason } = torn;
             writeln!(
                 f,
                 "the log ends at byte {offset} of {file}, in {bytes} bytes that look as if they were never wholly written \
-                 ({reason}); it was read up to version {after_version}"
+                 ({reason})"
             )?;
         }
         for loss in &self.losses {

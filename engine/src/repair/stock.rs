@@ -32,6 +32,8 @@ pub(super) struct Table {
     pub(super) desc: TableDesc,
     pub(super) tablet: TabletId,
     pub(super) schema: Arc<Schema>,
+    /// Everything up to here is in its index files, as far as the manifest can be read.
+    pub(super) flushed_through: Version,
     pub(super) index: Vec<IndexSource>,
 }
 
@@ -56,6 +58,9 @@ pub(super) fn take(patient: &Patient<'_>, root: &Root, report: &mut RepairReport
     for desc in root.state.tables.values() {
         let Some(tablet) = finder.add(desc.clone(), report)? else { continue };
         let Some(state) = root.state.tablets.get(&tablet) else { continue };
+        if let Some(table) = finder.tables.get_mut(&desc.id) {
+            table.flushed_through = state.flushed_through;
+        }
         for info in state.runs.iter().flat_map(|run| &run.files) {
             finder.put(desc.id, IndexSource::named(info));
         }
@@ -105,7 +110,13 @@ impl Finder<'_> {
         };
         let id = desc.id;
         self.by_tablet.insert(tablet, id);
-        self.tables.entry(id).or_insert(Table { desc, tablet, schema, index: Vec::new() });
+        self.tables.entry(id).or_insert(Table {
+            desc,
+            tablet,
+            schema,
+            flushed_through: Version(0),
+            index: Vec::new(),
+        });
         Ok(Some(tablet))
     }
 
