@@ -370,6 +370,10 @@ impl World {
     /// After an open there is no file that nobody needs. (With threads there may be again at once.)
     pub(crate) fn check_files(&self) {
         let (Some(disk), RuntimeMode::Inline { .. }) = (&self.disk, self.options.runtime) else { return };
+        if self.is_halted() {
+            // In the last step of the open, which leaves what it cannot remove.
+            return;
+        }
         let paths = disk.paths();
         let count = |extension: &str| {
             paths.iter().filter(|path| path.extension().is_some_and(|found| found == extension)).count()
