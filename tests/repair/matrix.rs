@@ -8,7 +8,7 @@ use nyala::{
     repair,
 };
 
-use crate::forge::{Part, Sstable, records};
+use crate::forge::{Part, Sstable, entries, forge, records};
 use crate::history::{History, killed, table};
 use crate::support::{DIR, files, name, options, read, sixty_rows, write};
 
@@ -229,6 +229,30 @@ fn a_deletion_lost_with_the_index_brings_the_row_back_and_that_is_told() {
     assert!(report.losses_of("t", (name(8),)).expect("a key").is_empty(), "{report}");
     let engine = Engine::open(TARGET, options(&disk)).expect("just repaired");
     assert!(table(&engine, "t").exists((name(7),)).expect("sound"));
+}
+
+/// Two entries that lead to one another's rows, under checksums that are right: a row is known by its version.
+#[test]
+fn an_entry_that_leads_to_another_row_gets_its_own_and_never_that() {
+    let disk = sixty_rows();
+    let path = files(&disk, "idx").remove(0);
+    forge(&disk, &path, |file| {
+        let block = file.of(Part::Data)[1];
+        let found = entries(file.payload(&block));
+        let (one, other) = (found[1].value.end - 1, found[2].value.end - 1);
+        // The rowid is the last byte of an entry.
+        file.edit(&block, |payload| payload.swap(one, other));
+    });
+    let damaged = Engine::open(DIR, options(&disk)).expect("nothing shows at an open");
+    assert!(!damaged.check().expect("a good disk").is_clean());
+    damaged.close().expect("a good disk");
+    let report = repair(DIR, TARGET, &careful(&disk)).expect("nothing is lost");
+    assert_eq!((report.tables[0].rows, report.tables[0].lost_rows), (60, 0), "{report}");
+    let engine = Engine::open(TARGET, options(&disk)).expect("just repaired");
+    for n in 0..60 {
+        let row = table(&engine, "t").get((name(n),)).expect("sound").expect("it is there");
+        assert_eq!(row.get::<i64>("number").expect("a number"), i64::from(n));
+    }
 }
 
 /// Batches behind a damaged record, and what the options make of them.
