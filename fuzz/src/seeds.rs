@@ -422,6 +422,8 @@ pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         }),
         ("directory", "log-versions-go-back", behind(2, (".wal", "head"), Op::Set, 1, &back)),
         ("directory", "log-versions-end", behind(2, (".wal", "head"), Op::Set, 1, &far)),
+        // "Bonn" becomes "Bo", and two bytes are left over at the end of the key.
+        ("directory", "key-with-bytes-too-many", vec![5, 3, 10, 1, 1, 0x55, 2, 0, 0]),
     ]
 }
 

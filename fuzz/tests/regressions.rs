@@ -33,6 +33,11 @@ fn versions_that_no_engine_gives_out_are_corruption() {
 }
 
 #[test]
+fn a_check_finds_a_key_with_bytes_too_many() {
+    refused("key-with-bytes-too-many");
+}
+
+#[test]
 fn every_input_that_found_a_fault_has_a_test() {
     let source = include_str!("regressions.rs");
     for (_, name, _) in seeds::regressions() {

@@ -124,11 +124,6 @@ pub(super) fn some_value(column: &Column) -> Value<'static> {
 }
 
 impl Contents {
-    /// Whether the rows of every table can be read from front to back.
-    pub(super) fn can_be_read(&self) -> bool {
-        self.0.values().all(|table| table.forward.is_ok())
-    }
-
     /// All ways to read give the same.
     pub(super) fn expect_agreement(&self) {
         for (name, table) in &self.0 {
