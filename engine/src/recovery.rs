@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use codec::{FileId, TabletId, Version};
+use codec::{FileId, RowsetId, TabletId, Version};
 use vfs::Fs;
 use wal::Log;
 
@@ -167,13 +167,53 @@ fn open_tablet(
         .values()
         .map(|info| open_rowset(files, cache, info))
         .collect::<Result<Vec<_>, _>>()?;
+    let rowsets = Rowsets::new(rowsets);
+    check_places(&runs, &rowsets, described.flushed_through)?;
     Ok(Tablet::new(id, owner.encode(), |active| TabletView {
         memtables: vec![active],
         runs,
         run_ids: described.runs.iter().map(|run| run.id).collect(),
-        rowsets: Arc::new(Rowsets::new(rowsets)),
+        rowsets: Arc::new(rowsets),
         flushed_through: described.flushed_through,
     }))
+}
+
+/// Each run is newer than the next, and each rowset that index files say they point into is there, has as many rows, and
+/// lies under one run. Reads and compactions take that for granted; a manifest that names the wrong files is found here,
+/// before anything is written.
+fn check_places(
+    runs: &[Arc<pkindex::Run>],
+    rowsets: &Rowsets,
+    flushed_through: Version,
+) -> Result<(), Error> {
+    let mut newer = flushed_through.next();
+    for run in runs {
+        let (first, last) = run.versions();
+        if last >= newer {
+            return Err(Error::corruption(format!(
+                "a run of versions {first} to {last} where all should be below {newer}"
+            )));
+        }
+        newer = first;
+    }
+    let mut pointing: BTreeMap<RowsetId, (usize, u64)> = BTreeMap::new();
+    for (number, run) in runs.iter().enumerate() {
+        for file in run.files() {
+            for &(rowset, entries) in &file.properties.per_rowset {
+                let (under, sum) = pointing.entry(rowset).or_insert((number, 0));
+                *sum = sum.saturating_add(entries);
+                let rows = rowsets.get(rowset).map(|rowset| rowset.info().entries);
+                if *under != number || rows.is_none_or(|rows| *sum > rows) {
+                    return Err(Error::corruption(format!(
+                        "index file {} points into rowset {rowset}, which is not there, is another run's, or has fewer \
+                         rows",
+                        file.id()
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes every file of ours that was there before and that nothing names now. Others are left alone.

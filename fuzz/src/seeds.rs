@@ -422,6 +422,10 @@ pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         }),
         ("directory", "log-versions-go-back", behind(2, (".wal", "head"), Op::Set, 1, &back)),
         ("directory", "log-versions-end", behind(2, (".wal", "head"), Op::Set, 1, &far)),
+        // An index file says that its entries point into another rowset, which is not there. A compaction then panicked.
+        ("directory", "index-file-points-nowhere", vec![0, 3, 1, 4, 0x6f, 0x77, 2, 0xdc, 0]),
+        // A byte of an index block grows by one, and keys do not ascend any more. A compaction then panicked.
+        ("directory", "index-keys-out-of-order", vec![1, 3, 0x0b, 0x6c, 0x28]),
         // "Bonn" becomes "Bo", and two bytes are left over at the end of the key.
         ("directory", "key-with-bytes-too-many", vec![5, 3, 10, 1, 1, 0x55, 2, 0, 0]),
     ]

@@ -38,6 +38,16 @@ fn a_check_finds_a_key_with_bytes_too_many() {
 }
 
 #[test]
+fn an_index_file_that_points_into_a_rowset_that_is_not_there_is_refused_at_the_open() {
+    refused("index-file-points-nowhere");
+}
+
+#[test]
+fn a_compaction_of_keys_out_of_order_is_an_error_and_no_panic() {
+    refused("index-keys-out-of-order");
+}
+
+#[test]
 fn every_input_that_found_a_fault_has_a_test() {
     let source = include_str!("regressions.rs");
     for (_, name, _) in seeds::regressions() {

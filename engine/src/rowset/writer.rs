@@ -64,10 +64,8 @@ impl<O: Deref<Target: Output>> RowsetWriter<O> {
     /// Appends a row and says where it now lies.
     ///
     /// # Errors
-    /// `Io` or `NoSpace`; the writer must not be used again then.
-    ///
-    /// # Panics
-    /// If the rows do not come by key ascending and, within a key, by version descending.
+    /// `Corruption` if the rows do not come by key ascending and, within a key, by version descending: a compaction takes
+    /// them in the order of index files, which may be damaged. `Io` or `NoSpace`. The writer must not be used again then.
     pub(crate) fn push(
         &mut self,
         key: &[u8],
@@ -78,10 +76,14 @@ impl<O: Deref<Target: Output>> RowsetWriter<O> {
         let mut new_key = true;
         if let Some(current) = &self.current {
             new_key = current.last_key != key;
-            assert!(
-                if new_key { current.last_key.as_slice() < key } else { version < current.last_version },
-                "rows come by key ascending, version descending"
-            );
+            let is_in_order =
+                if new_key { current.last_key.as_slice() < key } else { version < current.last_version };
+            if !is_in_order {
+                return Err(Error::corruption(
+                    "rows to write do not come by key ascending, version descending: the index that they were found by is \
+                     damaged",
+                ));
+            }
             if new_key && current.writer.written_bytes() >= self.options.rowset_bytes {
                 self.end_rowset()?;
             }
