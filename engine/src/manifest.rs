@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use codec::{FileId, Version};
 use sync::Mutex;
 use vfs::Fs;
-use wal::{Flavor, Log, Record};
+use wal::{Appended, Flavor, Log, Record};
 
 pub(crate) use current::read as read_current;
 #[cfg(feature = "fuzzing")]
@@ -36,7 +36,7 @@ pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
 pub(crate) use owner::Owner;
 pub(crate) use state::{State, TabletState};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files};
 
 /// A manifest of fewer bytes is never rolled. Most manifests stay within one segment.
@@ -151,11 +151,18 @@ pub(crate) fn names_a_table(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<
 
 /// Writes `state` as a new manifest, and puts it in force.
 fn start(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
-    let id = files.next_id();
-    let written = write_new(files, id, state).inspect_err(|_| {
-        // Nothing names it yet: on a full disk, attempts must not pile up.
-        files.remove_unfinished([(id, FileKind::Manifest)]);
-    })?;
+    let mut write_one = || {
+        let id = files.next_id();
+        write_new(files, id, state).inspect_err(|_| {
+            // Nothing names it yet: on a full disk, attempts must not pile up.
+            files.remove_unfinished([(id, FileKind::Manifest)]);
+        })
+    };
+    // A disk that took a part of it may take all of another one: what is removed makes room.
+    let written = match write_one() {
+        Err(error) if error.kind() == ErrorKind::NoSpace => write_one()?,
+        result => result?,
+    };
     current::put(files)?;
     Ok(written)
 }
@@ -166,13 +173,17 @@ fn write_new(files: &Arc<Files>, id: FileId, state: &mut State) -> Result<(Log, 
     let numbers = Arc::clone(files);
     let log = Log::create(log_options(&files.fs, &files.dir), id, Box::new(move || numbers.next_id()))?;
     let body = state.to_edit().encode();
-    append(&log, &body)?;
+    // In one file, so that what fails leaves one to remove: of several a power cut could bring some back.
+    sync_appended(&log, log.append_in_place(edit_record(&body)))?;
     current::prepare(files, id)?;
     Ok((log, body.len() as u64))
 }
 
-fn append(log: &Log, body: &[u8]) -> Result<(), Error> {
-    let appended = log.append(&[Record { first_version: Version(0), body }]);
+fn edit_record(body: &[u8]) -> Record<'_> {
+    Record { first_version: Version(0), body }
+}
+
+fn sync_appended(log: &Log, appended: Appended) -> Result<(), Error> {
     if let Some(error) = appended.error {
         return Err(error.into());
     }
@@ -210,7 +221,7 @@ impl Manifest {
             self.roll(&mut inner)?;
         }
         let body = edit.encode();
-        if let Err(error) = append(&inner.log, &body) {
+        if let Err(error) = sync_appended(&inner.log, inner.log.append(&[edit_record(&body)])) {
             inner.is_torn = true;
             return Err(error);
         }

@@ -150,7 +150,7 @@ impl File for Contents {
         Ok(())
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let mut bytes = locked(&self.0);
         let end = offset.saturating_add(buf.len() as u64);
         let (start, end) = (usize_of(offset)?, usize_of(end)?);
@@ -158,7 +158,7 @@ impl File for Contents {
             bytes.resize(end, 0);
         }
         bytes[start..end].copy_from_slice(buf);
-        Ok(())
+        Ok(buf.len())
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

@@ -182,9 +182,9 @@ impl File for GateFile {
         self.inner.read_exact_at(buf, offset)
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         self.gates.pass(Call::Write, &self.path);
-        self.inner.write_all_at(buf, offset)
+        self.inner.write_at(buf, offset)
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {
@@ -263,7 +263,7 @@ impl File for ReadOnlyFile {
         self.0.read_exact_at(buf, offset)
     }
 
-    fn write_all_at(&self, _buf: &[u8], _offset: u64) -> io::Result<()> {
+    fn write_at(&self, _buf: &[u8], _offset: u64) -> io::Result<usize> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
 

@@ -67,9 +67,9 @@ pub(crate) fn examine(workload: &Workload, world: World<'_>, kind: Kind, seed: u
     world.disk.clear_faults();
     let history = world.history.clone();
     let killed = world.disk.fork();
-    let mut cuts = vec![PowerCut::lose_all(), kind.power_cut(seed)];
+    let mut cuts = vec![PowerCut::lose_all(), PowerCut::random(seed)];
     if seed.is_multiple_of(3) {
-        cuts.push(kind.power_cut(seed ^ 1));
+        cuts.push(PowerCut::random(seed ^ 1));
     }
     let cuts: Vec<(PowerCut, SimFs)> =
         cuts.into_iter().map(|policy| (policy, world.disk.power_cut(&policy))).collect();

@@ -115,11 +115,11 @@ impl File for GatedFile {
         self.file.read_exact_at(buf, offset)
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         if let Some(gate) = &self.gate {
             gate.pass();
         }
-        self.file.write_all_at(buf, offset)
+        self.file.write_at(buf, offset)
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

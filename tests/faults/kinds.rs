@@ -1,7 +1,7 @@
 //! The kinds of failures that are tried at each call.
 
 use nyala::ErrorKind;
-use nyala::vfs::sim::{FailedSync, Fault, LastWrite, OpKind, OpSet, Pages, PowerCut, Times};
+use nyala::vfs::sim::{FailedSync, Fault, OpKind, OpSet, Times};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +26,8 @@ pub(crate) enum Kind {
     SyncFull,
     /// A read or write moves some of its bytes.
     ShortOnce,
-    /// All of them do.
+    /// All of them do, as on a disk that stays about to be full: the log, which writes a record by one call, can write
+    /// none.
     ShortForever,
     /// Every second read or write is interrupted by a signal.
     InterruptedForever,
@@ -106,22 +107,9 @@ impl Kind {
         matches!(self, Kind::EioOnce | Kind::FullOnce | Kind::SyncKept)
     }
 
-    /// A loss of power after it.
-    pub(crate) fn power_cut(self, seed: u64) -> PowerCut {
-        let cut = PowerCut::random(seed);
-        if !self.is_harmless() {
-            return cut;
-        }
-        // A record whose writing took two calls and of which a later sector is there without an earlier one cannot be
-        // told from damage: an open says so, and nothing is lost that was synced. No local file system ends a write
-        // within a page.
-        let pages = if cut.pages == Pages::Random { Pages::Prefix } else { cut.pages };
-        PowerCut { pages, last_write: LastWrite::AsPages, ..cut }
-    }
-
     /// Whether it is a lack of space that more space mends.
     pub(crate) fn is_full(self) -> bool {
-        matches!(self, Kind::FullOnce | Kind::FullForever)
+        matches!(self, Kind::FullOnce | Kind::FullForever | Kind::ShortForever)
     }
 
     /// Whether it takes away what was written and not synced, as a loss of power does.
@@ -131,7 +119,7 @@ impl Kind {
 
     /// Whether it must not be noticed at all: whoever reads or writes goes on with the rest.
     pub(crate) fn is_harmless(self) -> bool {
-        matches!(self, Kind::ShortOnce | Kind::ShortForever | Kind::InterruptedForever)
+        matches!(self, Kind::ShortOnce | Kind::InterruptedForever)
     }
 
     /// Whether reads fail as well, and go on failing.
@@ -142,7 +130,7 @@ impl Kind {
     /// Whether a call that failed because of it may say this.
     pub(crate) fn may_give(self, error: ErrorKind) -> bool {
         match self {
-            Kind::FullOnce | Kind::FullForever => error == ErrorKind::NoSpace,
+            Kind::FullOnce | Kind::FullForever | Kind::ShortForever => error == ErrorKind::NoSpace,
             // A file whose sync failed for lack of space is given up, and the space is what the caller hears of.
             Kind::SyncFull => matches!(error, ErrorKind::Io | ErrorKind::NoSpace),
             // A file that ends before its end is damaged.

@@ -227,7 +227,7 @@ impl<'w> World<'w> {
                 self.open_again(false)
             }
             Step::PowerCut => {
-                let disk = self.disk.power_cut(&self.power_cut(self.workload.seed ^ self.opens));
+                let disk = self.disk.power_cut(&PowerCut::random(self.workload.seed ^ self.opens));
                 self.move_to(disk);
                 self.open_again(true)
             }
@@ -259,11 +259,6 @@ impl<'w> World<'w> {
         }
     }
 
-    /// How the power goes.
-    fn power_cut(&self, seed: u64) -> PowerCut {
-        if self.is_struck() { self.kind().power_cut(seed) } else { PowerCut::random(seed) }
-    }
-
     /// Calls so far, over all disks.
     fn operations(&self) -> u64 {
         self.base + self.disk.operations()
@@ -278,7 +273,6 @@ impl<'w> World<'w> {
         self.strike.expect("a call was to fail").kind
     }
 
-    /// The disk works again from now on, if the failure has begun.
     /// Whether calls have begun to fail, and nothing was done about it.
     pub(super) fn is_striking(&self) -> bool {
         self.is_struck() && !self.is_mended
@@ -347,7 +341,9 @@ impl<'w> World<'w> {
                 Ok(engine) => break engine,
                 Err(error) => {
                     self.explained("open", &error);
-                    self.seen.failed_opens += 1;
+                    // Without space an open may fail of itself.
+                    let is_limited = self.limit.is_some() && error.kind() == ErrorKind::NoSpace;
+                    self.seen.failed_opens += u32::from(!is_limited);
                     attempts += 1;
                     self.look_after_failed_open(power_was_lost, attempts);
                     if self.parent_is_unsynced() {
@@ -391,7 +387,7 @@ impl<'w> World<'w> {
 
     /// The machine starts again.
     fn restart(&mut self) {
-        let disk = self.disk.power_cut(&self.power_cut(self.workload.seed ^ self.operations()));
+        let disk = self.disk.power_cut(&PowerCut::random(self.workload.seed ^ self.operations()));
         self.move_to(disk);
     }
 
@@ -399,7 +395,7 @@ impl<'w> World<'w> {
     fn look_after_failed_open(&self, power_was_lost: bool, attempts: u32) {
         let drops = power_was_lost || self.kind().drops_pages();
         let killed = (self.disk.fork(), drops);
-        let cut = (self.disk.power_cut(&self.power_cut(self.operations() + u64::from(attempts))), true);
+        let cut = (self.disk.power_cut(&PowerCut::random(self.operations() + u64::from(attempts))), true);
         for (disk, power_was_lost) in [killed, cut] {
             drop(World::revive(self.workload, disk, self.history.clone(), power_was_lost));
         }

@@ -16,6 +16,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::transfer;
+
 /// A file system, real or simulated. Handles are shared between threads.
 pub trait Fs: Send + Sync + fmt::Debug + 'static {
     /// Makes `dir` and what is missing above it. No error if it is there already. The new entries survive a power
@@ -107,11 +109,22 @@ pub trait File: Send + Sync + fmt::Debug + 'static {
     /// `UnexpectedEof` if the file ends before; any error of the disk. The contents of `buf` are then unspecified.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Writes all of `buf` at `offset`; a gap before it reads as zeros. Short writes and interruptions are retried.
+    /// Writes `buf` at `offset` in one call, and says how many bytes of it, from the first on, the disk took: as a rule
+    /// all, fewer when it is about to be full. A gap before `offset` reads as zeros. Interruptions are retried.
     ///
     /// # Errors
-    /// `StorageFull` when the disk is full; any error of the disk. Some prefix of `buf` may then be written.
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// `StorageFull` when the disk is full; `WriteZero` if it takes nothing and names no reason; any error of the disk.
+    /// Some prefix of `buf` may then be written.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of `buf` at `offset`, in as many calls of [`File::write_at`] as it takes. A power cut may keep the
+    /// bytes of a later call without those of an earlier one, also within a sector.
+    ///
+    /// # Errors
+    /// Those of [`File::write_at`].
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        transfer::write_all(buf, offset, |buf, offset| self.write_at(buf, offset))
+    }
 
     /// Extends the file with zeros to `len` bytes, and takes the space, so that a later [`File::sync`] within has
     /// little metadata to write. A file that is as long already keeps its length.

@@ -152,8 +152,8 @@ impl File for OsFile {
             .map_err(|error| self.failure(format!("read {len} bytes at {offset} of"), error))
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        transfer::write_all(buf, offset, |buf, offset| self.file.write_at(buf, offset))
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        transfer::write_once(buf, offset, |buf, offset| self.file.write_at(buf, offset))
             .map_err(|error| self.failure(format!("write {} bytes at {offset} of", buf.len()), error))
     }
 

@@ -360,7 +360,7 @@ impl File for SimFile {
             .map_err(|error| failure(format!("read {len} bytes at {offset} of"), &self.path, error))
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let write = |buf: &[u8], offset| {
             self.fs.operate_bare(OpKind::Write, &self.path, |disk, fault| {
                 self.check_writable()?;
@@ -378,7 +378,7 @@ impl File for SimFile {
             })
         };
         let name = || format!("write {} bytes at {offset} of", buf.len());
-        transfer::write_all(buf, offset, write).map_err(|error| failure(name(), &self.path, error))
+        transfer::write_once(buf, offset, write).map_err(|error| failure(name(), &self.path, error))
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

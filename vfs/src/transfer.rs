@@ -27,7 +27,22 @@ pub(crate) fn read_exact(
     }
 }
 
-/// Writes all of `buf` at `offset` by as many calls of `write` as it takes.
+/// Writes what one call of `write` takes of `buf`, at least something. A call that was interrupted has taken nothing.
+pub(crate) fn write_once(
+    buf: &[u8],
+    offset: u64,
+    mut write: impl FnMut(&[u8], u64) -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match write(buf, offset) {
+            Ok(0) if !buf.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Writes all of `buf` at `offset` by as many calls of `write` as it takes, each of which takes something.
 pub(crate) fn write_all(
     buf: &[u8],
     offset: u64,
@@ -37,9 +52,7 @@ pub(crate) fn write_all(
     loop {
         match write(&buf[done..], offset + done as u64) {
             Ok(len) if done + len == buf.len() => return Ok(()),
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(len) => done += len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
@@ -80,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn short_and_interrupted_writes_are_gone_on_with() {
-        let mut next = answers([Err(ErrorKind::Interrupted), Ok(4), Ok(1), Ok(1)]);
+    fn short_writes_are_gone_on_with() {
+        let mut next = answers([Ok(4), Ok(1), Ok(1)]);
         let mut written = Vec::new();
         write_all(b"abcdef", 10, |part, offset| {
             let len = next()?;
@@ -93,10 +106,19 @@ mod tests {
     }
 
     #[test]
+    fn one_write_is_repeated_if_it_was_interrupted_and_not_if_it_was_short() {
+        let mut next = answers([Err(ErrorKind::Interrupted), Err(ErrorKind::Interrupted), Ok(4)]);
+        assert_eq!(write_once(b"abcdef", 10, |_, _| next()).unwrap(), 4);
+        let mut next = answers([Err(ErrorKind::StorageFull)]);
+        assert_eq!(write_once(b"abcdef", 10, |_, _| next()).unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+
+    #[test]
     fn a_write_ends_at_the_first_call_that_takes_nothing_or_fails() {
         for (last, kind) in [(Ok(0), ErrorKind::WriteZero), (Err(ErrorKind::Other), ErrorKind::Other)] {
             let mut next = answers([Ok(2), last]);
-            assert_eq!(write_all(&[0; 6], 0, |_, _| next()).unwrap_err().kind(), kind);
+            let write = |_: &[u8], _| write_once(&[0; 4], 0, |_, _| next());
+            assert_eq!(write_all(&[0; 6], 0, write).unwrap_err().kind(), kind);
         }
     }
 }

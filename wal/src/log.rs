@@ -32,6 +32,9 @@ use crate::record::RecordKind;
 use crate::segment::{Header, RECORDS_START};
 use crate::{Error, Options, Position, Result, path};
 
+/// So often in a row the disk may take a part of a record, each time in another segment, before that is a lack of space.
+const MISSES_MAX: u32 = 2;
+
 /// Gives out file numbers, each greater than all before. Called while the log is locked: it must not call the log.
 pub type NextId = Box<dyn Fn() -> FileId + Send + Sync>;
 
@@ -155,7 +158,15 @@ impl Log {
     /// The error, if there is one, is [`Error::TooLong`] for a record above the limit, [`Error::Io`] for a lack of space or
     /// of descriptors ([`Error::is_no_space`], [`Error::is_out_of_descriptors`]; the log goes on), or the latched failure.
     pub fn append(&self, records: &[Record<'_>]) -> Appended {
-        self.append_kind(RecordKind::Data, records)
+        self.append_kind(RecordKind::Data, records, MISSES_MAX)
+    }
+
+    /// Appends one record to the segment that is written, or to none: for a log that nothing names yet, and that is to go
+    /// with one file if it fails.
+    ///
+    /// The errors are those of [`Log::append`].
+    pub fn append_in_place(&self, record: Record<'_>) -> Appended {
+        self.append_kind(RecordKind::Data, &[record], 0)
     }
 
     /// Returns when everything before `through` is on disk. Returns at once if it is already; of several callers at a
@@ -208,7 +219,7 @@ impl Log {
             return Ok(());
         }
         let record = Record { first_version: Version(0), body: &[] };
-        self.append_kind(RecordKind::Attestation, &[record]).error.map_or(Ok(()), Err)
+        self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX).error.map_or(Ok(()), Err)
     }
 
     /// Whether it is time to call [`Log::prepare`]: the segment is half full, and there is no other.

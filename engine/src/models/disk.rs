@@ -121,9 +121,9 @@ impl File for Opened {
         self.file.read_exact_at(buf, offset)
     }
 
-    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         self.watch.change();
-        self.file.write_all_at(buf, offset)
+        self.file.write_at(buf, offset)
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

@@ -208,7 +208,7 @@ impl Disk {
         self.inode(file).content.live().read(buf, offset)
     }
 
-    /// Writes what fits; an error if that is not all.
+    /// Writes what fits, and says how much that is; an error if nothing does.
     pub(super) fn write(&mut self, file: FileNumber, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(io::ErrorKind::FileTooLarge)?;
@@ -223,7 +223,10 @@ impl Disk {
         if !fitting.is_empty() {
             self.last_write = Some(order);
         }
-        if fitting.len() == bytes.len() { Ok(bytes.len()) } else { Err(rustix::io::Errno::NOSPC.into()) }
+        if fitting.is_empty() && !bytes.is_empty() {
+            return Err(rustix::io::Errno::NOSPC.into());
+        }
+        Ok(fitting.len())
     }
 
     /// What a write that fails in between leaves: some prefix, of less than all.

@@ -35,7 +35,7 @@ pub enum OpKind {
     Len,
     /// `File::read_exact_at`
     Read,
-    /// `File::write_all_at`
+    /// `File::write_at`
     Write,
     /// `File::preallocate`
     Preallocate,

@@ -1,9 +1,12 @@
 //! Appending: from records to bytes in segments, and what happens when the disk is full.
 //!
-//! After a write that failed for lack of space the records are written once more, one by one: only a call that
-//! succeeded says that a record is whole. What follows the last whole one is cut off and the cut is synced, so that the
-//! failed records do not come back after a kill or a power cut either; the next segment's header excludes them once
-//! more.
+//! Invariant: a record is written by one call, and nothing is written behind a call that failed or took a part only. Of a
+//! record out of two calls a power cut could keep the second part without the first, in one sector: such a record is
+//! neither whole nor evidently unwritten. So when the disk takes a part of a group, the segment ends with the last
+//! record that is whole, and the others go to the next one, whose header excludes the rest of this.
+//!
+//! After a write that failed for lack of space, what follows the last whole record is cut off and the cut is synced, so
+//! that nothing of the failed records is left after a kill or a power cut either.
 
 use std::io;
 use std::path::Path;
@@ -44,9 +47,11 @@ impl From<Error> for Stop {
 }
 
 impl Log {
-    pub(super) fn append_kind(&self, kind: RecordKind, records: &[Record<'_>]) -> Appended {
+    /// `misses_max`: how often in a row the disk may take a part of a record, each time in another segment, before that is
+    /// a lack of space.
+    pub(super) fn append_kind(&self, kind: RecordKind, records: &[Record<'_>], misses_max: u32) -> Appended {
         let mut tail = self.tail.lock();
-        let (complete, stop) = self.append_locked(&mut tail, kind, records);
+        let (complete, stop) = self.append_locked(&mut tail, kind, records, misses_max);
         let end = tail.end();
         self.bytes.store(tail.bytes(), Ordering::Relaxed);
         drop(tail);
@@ -58,29 +63,34 @@ impl Log {
         tail: &mut Tail,
         kind: RecordKind,
         records: &[Record<'_>],
+        misses_max: u32,
     ) -> (usize, Option<Stop>) {
         if let Some(error) = self.failure() {
             return (0, Some(error.into()));
         }
         let latch = LatchPanic { turns: &self.turns };
         let attested = self.synced();
-        let (mut complete, mut stop) = (0, None);
+        let (mut complete, mut stop, mut misses) = (0, None, 0);
         while complete < records.len() && stop.is_none() {
             let written;
-            (written, stop) = self.append_to_one(tail, kind, &records[complete..], attested);
+            let is_last_try = misses == misses_max;
+            (written, stop) = self.append_to_one(tail, kind, &records[complete..], attested, is_last_try);
             complete += written;
+            misses = if written > 0 { 0 } else { misses + 1 };
         }
         latch.disarm();
         (complete, stop)
     }
 
-    /// Appends as many of `records` as lie in one segment, but at least one.
+    /// Appends as many of `records` as lie in one segment: at least one, unless the disk takes a part of it only, and this
+    /// is not the last try.
     fn append_to_one(
         &self,
         tail: &mut Tail,
         kind: RecordKind,
         records: &[Record<'_>],
         attested: Position,
+        is_last_try: bool,
     ) -> (usize, Option<Stop>) {
         let first_bytes = match self.record_bytes(&records[0]) {
             Ok(bytes) => bytes,
@@ -98,7 +108,7 @@ impl Log {
         let target = fresh.as_ref().unwrap_or(&tail.current);
         let (start, file, path) = (target.end, target.file.clone(), target.path.clone());
         let headers = usize::from(fresh.is_some());
-        let (pieces, error) = write(&*file, &group, start);
+        let (pieces, cut) = write(&*file, &group, start);
         let kept = pieces.checked_sub(1).map_or(0, |last| group.ends[last] as u64);
         tail.group = group;
 
@@ -111,13 +121,29 @@ impl Log {
             tail.current.end = keep_bytes;
         }
         // Also if the next segment got no header: should its bytes survive after all, a greater one supersedes it.
-        tail.current.closed |= error.is_some();
+        tail.current.closed |= cut.is_some();
         if written > 0 {
             tail.note_written(kind, records[0].first_version, attested);
         }
-        let Some(error) = error else {
-            self.trickle(&mut tail.current);
-            return (written, None);
+        let error = match cut {
+            None => {
+                self.trickle(&mut tail.current);
+                return (written, None);
+            }
+            Some(Cut::Short(_)) if written > 0 || !is_last_try => {
+                if pieces < headers {
+                    // Without a header it is no part of the log, there or not.
+                    let _ = self.remove(&path);
+                }
+                return (written, None);
+            }
+            // One new segment after another does not take a single record. Only space, or a limit, makes a disk take
+            // less than all.
+            Some(Cut::Short(taken)) => {
+                let text = format!("the disk took {taken} bytes and no whole record");
+                io::Error::new(io::ErrorKind::StorageFull, text)
+            }
+            Some(Cut::Failed(error)) => error,
         };
         let no_space = is_no_space(&error);
         let error = Error::from_io("write", &path, keep_bytes, error);
@@ -204,21 +230,20 @@ impl Log {
     }
 }
 
+/// Why a group is not written whole.
+enum Cut {
+    /// The disk took so many bytes and no more.
+    Short(usize),
+    Failed(io::Error),
+}
+
 /// Writes a group at `start`. Gives the number of its pieces that are whole, and why not all are.
-fn write(file: &dyn File, group: &Group, start: u64) -> (usize, Option<io::Error>) {
-    match file.write_all_at(&group.bytes, start) {
-        Ok(()) => return (group.ends.len(), None),
-        Err(error) if !is_no_space(&error) => return (0, Some(error)),
-        Err(_) => {}
+fn write(file: &dyn File, group: &Group, start: u64) -> (usize, Option<Cut>) {
+    match file.write_at(&group.bytes, start) {
+        Ok(taken) if taken == group.bytes.len() => (group.ends.len(), None),
+        Ok(taken) => (group.ends.partition_point(|end| *end <= taken), Some(Cut::Short(taken))),
+        Err(error) => (0, Some(Cut::Failed(error))),
     }
-    let mut from = 0;
-    for (pieces, end) in group.ends.iter().copied().enumerate() {
-        if let Err(error) = file.write_all_at(&group.bytes[from..end], start + from as u64) {
-            return (pieces, Some(error));
-        }
-        from = end;
-    }
-    (group.ends.len(), None)
 }
 
 /// Latches a panic, after which nobody knows what was written.

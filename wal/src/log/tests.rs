@@ -423,6 +423,44 @@ fn a_full_disk_at_every_call_loses_nothing_and_brings_nothing_back() {
 }
 
 #[test]
+fn a_write_that_is_short_leaves_nothing_that_a_power_cut_could_make_damage_of() {
+    for at in 0..12 {
+        for seed in 0..20 {
+            let fs = disk(at * 100 + seed);
+            let log = new_log(&fs);
+            let mut complete = vec![body(0, 100)];
+            append_one(&log, 0, 100);
+            log.sync(log.end()).unwrap();
+            fs.fail_at(fs.operations() + at, Fault::short().on(OpSet::of(OpKind::Write)));
+            for round in 1..6 {
+                // Over several sectors and pages.
+                let group: Vec<_> = (0..3).map(|n| body(round * 10 + n, 700)).collect();
+                let appended = append(&log, &group);
+                assert!(appended.error.is_none(), "{at}: {:?}", appended.error);
+                complete.extend(group);
+                check_kept(&fs, &complete, 1, &format!("short at {at}, {seed}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_takes_no_record_whole_has_no_space_and_takes_what_comes_later() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 100);
+    fs.fail_at(fs.operations(), Fault::short().forever());
+    for round in 1..4 {
+        let appended = append(&log, &[body(round, 3000)]);
+        let error = appended.error.expect("nothing is taken whole");
+        assert!(error.is_no_space() && appended.complete == 0, "{error}");
+    }
+    fs.clear_faults();
+    append_one(&log, 9, 100);
+    check_kept(&fs, &[body(0, 100), body(9, 100)], 0, "space again");
+}
+
+#[test]
 fn a_panic_while_appending_closes_the_log() {
     let fs = disk(1);
     let log = Log::create(options(&fs), FIRST, Box::new(|| panic!("no number"))).unwrap();
