@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::allocator;
+use crate::instructions::HotPath;
 use crate::measure::default_folder;
 use crate::merger::Variant;
 
@@ -23,6 +24,11 @@ pub(crate) enum Command {
     Merger(MergerArgs),
     /// Load a table, upsert at random for long, and see how long batches take while compaction runs
     UpsertTail(UpsertTailArgs),
+    /// Count the instructions of the hot paths, and compare them with those that are expected. Needs valgrind
+    Instructions(InstructionsArgs),
+    /// One process of `instructions`: runs one path
+    #[command(hide = true)]
+    InstructionsOnce(InstructionsOnceArgs),
     /// One process of `merger`: merges once in each way and prints a line for each
     #[command(hide = true)]
     MergeOnce(MergeOnceArgs),
@@ -157,6 +163,32 @@ pub(crate) struct UpsertTailArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstructionsArgs {
+    /// The counts that are expected
+    #[arg(long, default_value = "bench/instructions.json")]
+    pub(crate) file: PathBuf,
+    /// How far off a count may be, in percent
+    #[arg(long, default_value_t = 5.0)]
+    pub(crate) tolerance: f64,
+    /// Write the file anew instead of comparing
+    #[arg(long)]
+    pub(crate) write: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstructionsOnceArgs {
+    /// Which path
+    #[arg(long, value_enum)]
+    pub(crate) path: HotPath,
+    /// A folder that is not there yet
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Do the work, not only what comes before
+    #[arg(long)]
+    pub(crate) work: bool,
+}
+
 /// Reads a number from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
@@ -189,5 +221,9 @@ mod tests {
         };
         assert_eq!(args.memory, ByteSize::mib(64));
         assert!(Args::try_parse_from(["b", "merger", "--overlap", "1.5"]).is_err());
+        let Command::Instructions(args) = parse("b instructions --tolerance 3") else {
+            panic!("another command");
+        };
+        assert!(!args.write);
     }
 }

@@ -5,6 +5,7 @@
 
 mod allocator;
 mod args;
+mod instructions;
 mod measure;
 mod merger;
 mod plot;
@@ -22,6 +23,8 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Merger(args) => merger::run(&args),
         Command::UpsertTail(args) => upsert_tail::run(&args),
+        Command::Instructions(args) => instructions::run(&args),
+        Command::InstructionsOnce(args) => instructions::run_once(&args),
         Command::MergeOnce(args) => merger::once::run(&args),
     }
 }

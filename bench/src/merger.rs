@@ -32,10 +32,20 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::allocator::{self, Kind};
-use crate::args::MergerArgs;
+use crate::args::{InputArgs, MergerArgs};
 use crate::measure;
 
 use report::{Case, Report};
+
+/// Merges inputs in `folder`, made there if need be, as the engine does; without `work` it only makes them.
+pub(crate) fn merge_engine(folder: &Path, input: &InputArgs, work: bool) -> anyhow::Result<()> {
+    once::merge_engine(folder, input, work)
+}
+
+/// Builds one index run of so many keys, in a folder.
+pub(crate) fn build_run(folder: &Path, keys: u64) -> anyhow::Result<()> {
+    inputs::build_one(folder, keys)
+}
 
 /// A way to merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

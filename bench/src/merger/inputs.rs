@@ -83,6 +83,16 @@ fn build(folder: &Path, universe: &Universe) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds one run of so many keys, in a folder.
+pub(super) fn build_one(folder: &Path, keys: u64) -> anyhow::Result<()> {
+    let files = Folder::new(folder, 1)?;
+    let input = InputArgs { keys, runs: 1, deletions: 0.0, seed: 1 };
+    if keys > 0 {
+        Universe::new(&input, 0.0).write(0, &files)?;
+    }
+    Ok(())
+}
+
 fn describe(file: &WrittenFile) -> Value {
     let info = &file.info;
     json!({ "id": info.id.0, "len": info.len, "footer_checksum": info.footer_checksum })

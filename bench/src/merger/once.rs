@@ -124,6 +124,21 @@ fn merge(variant: Variant, runs: &[Arc<Run>], folder: &Folder) -> anyhow::Result
     Ok(Merging { files, keys_in })
 }
 
+/// Sees to inputs in `folder`, and with `work` merges them as the engine does.
+pub(super) fn merge_engine(
+    folder: &std::path::Path,
+    input: &crate::args::InputArgs,
+    work: bool,
+) -> anyhow::Result<()> {
+    let runs = inputs::open(&inputs::ensure(folder, input, 0.0)?)?;
+    let outputs = Folder::new(&folder.join("outputs"), 1)?;
+    if work {
+        let merging = merge(Variant::Nyala, &runs, &outputs)?;
+        ensure!(merging.keys_in == input.keys, "{} keys of {}", merging.keys_in, input.keys);
+    }
+    Ok(())
+}
+
 /// Merges small inputs in all ways, for the tests.
 #[cfg(test)]
 pub(super) fn merge_for_test(
