@@ -9,6 +9,7 @@ use crate::allocator;
 use crate::instructions::HotPath;
 use crate::measure::default_folder;
 use crate::merger::Variant;
+use crate::peers::{PeersArgs, PeersOnceArgs};
 
 /// Benchmarks of the Nyala storage engine
 #[derive(Debug, Parser)]
@@ -29,9 +30,14 @@ pub(crate) enum Command {
     /// One process of `instructions`: runs one path
     #[command(hide = true)]
     InstructionsOnce(InstructionsOnceArgs),
+    /// Load, upsert, read, scan and reopen, side by side with other engines, each of which is a feature of this program
+    Peers(PeersArgs),
     /// One process of `merger`: merges once in each way and prints a line for each
     #[command(hide = true)]
     MergeOnce(MergeOnceArgs),
+    /// One process of `peers`: one engine, some phases, a line for each number
+    #[command(hide = true)]
+    PeersOnce(PeersOnceArgs),
 }
 
 /// Which inputs to merge.

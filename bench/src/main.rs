@@ -8,6 +8,7 @@ mod args;
 mod instructions;
 mod measure;
 mod merger;
+mod peers;
 mod plot;
 mod scatter;
 mod upsert_tail;
@@ -25,6 +26,8 @@ fn main() -> anyhow::Result<()> {
         Command::UpsertTail(args) => upsert_tail::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::InstructionsOnce(args) => instructions::run_once(&args),
+        Command::Peers(args) => peers::run(&args),
         Command::MergeOnce(args) => merger::once::run(&args),
+        Command::PeersOnce(args) => peers::process::run(&args),
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! Knows nothing of what it draws. Every panel has its own scale, from zero on.
 
+mod bars;
+
 use std::fmt::Write as _;
+
+pub(crate) use bars::{Bar, Bars, draw_bars};
 
 /// Panels share the axis of time; each has its own scale.
 #[derive(Clone, Debug)]
@@ -33,7 +37,7 @@ const TOP: f64 = 62.0;
 const PANEL: f64 = 110.0;
 const GAP: f64 = 34.0;
 const BOTTOM: f64 = 0.0;
-const COLOURS: [&str; 4] = ["#1f6feb", "#d1495b", "#2e8b57", "#8a6d3b"];
+const COLOURS: [&str; 7] = ["#1f6feb", "#d1495b", "#2e8b57", "#8a6d3b", "#7b4fb5", "#0f8b8d", "#6b7280"];
 
 /// The drawing, as the text of an SVG file.
 pub(crate) fn draw(title: &str, panels: &[Panel], marks: &[Mark]) -> String {
@@ -41,12 +45,7 @@ pub(crate) fn draw(title: &str, panels: &[Panel], marks: &[Mark]) -> String {
     let points = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let seconds = nice_above(points().map(|point| point.0).fold(1.0, f64::max));
     let x = |at: f64| LEFT + at / seconds * (WIDTH - LEFT - RIGHT);
-    let mut svg = Svg::default();
-    svg.line(format_args!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">"#
-    ));
-    svg.line(format_args!(r#"<rect width="{WIDTH}" height="{height}" fill="white"/>"#));
-    svg.text(LEFT, 22.0, "start", &format!(r#"font-size="14">{}"#, escape(title)));
+    let mut svg = Svg::start(height, title);
     for (index, panel) in panels.iter().enumerate() {
         let top = TOP + index as f64 * (PANEL + GAP);
         draw_panel(&mut svg, panel, top, &x);
@@ -65,8 +64,7 @@ pub(crate) fn draw(title: &str, panels: &[Panel], marks: &[Mark]) -> String {
         let at = seconds * f64::from(step) / 5.0;
         svg.text(x(at), bottom + 16.0, "middle", &format!(">{} s", number(at)));
     }
-    svg.line(format_args!("</svg>"));
-    svg.0
+    svg.end()
 }
 
 fn draw_panel(svg: &mut Svg, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64) {
@@ -95,10 +93,25 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64) {
     }
 }
 
-#[derive(Default)]
 struct Svg(String);
 
 impl Svg {
+    /// A white sheet with a title.
+    fn start(height: f64, title: &str) -> Svg {
+        let mut svg = Svg(String::new());
+        svg.line(format_args!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">"#
+        ));
+        svg.line(format_args!(r#"<rect width="{WIDTH}" height="{height}" fill="white"/>"#));
+        svg.text(LEFT, 22.0, "start", &format!(r#"font-size="14">{}"#, escape(title)));
+        svg
+    }
+
+    fn end(mut self) -> String {
+        self.line(format_args!("</svg>"));
+        self.0
+    }
+
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
         writeln!(self.0, "{text}").expect("writing to a string cannot fail");
     }
