@@ -30,6 +30,8 @@ pub(crate) enum Command {
     /// One process of `instructions`: runs one path
     #[command(hide = true)]
     InstructionsOnce(InstructionsOnceArgs),
+    /// Make keys ready for the memtable, with memory of its own for each and without
+    Keys(KeysArgs),
     /// Load, upsert, read, scan and reopen, side by side with other engines, each of which is a feature of this program
     Peers(PeersArgs),
     /// One process of `merger`: merges once in each way and prints a line for each
@@ -193,6 +195,44 @@ pub(crate) struct InstructionsOnceArgs {
     /// Do the work, not only what comes before
     #[arg(long)]
     pub(crate) work: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeysArgs {
+    /// Rows of the loads
+    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub(crate) rows: u64,
+    /// Threads of the loads
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub(crate) load_threads: u64,
+    /// Load in random order instead of the keys' order
+    #[arg(long)]
+    pub(crate) random: bool,
+    /// Do not load
+    #[arg(long)]
+    pub(crate) no_load: bool,
+    /// Keys of each thread in the part without an engine
+    #[arg(long, default_value_t = 5_000_000)]
+    pub(crate) keys: u64,
+    /// Threads in the part without an engine; several, separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8],
+          value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub(crate) threads: Vec<u64>,
+    /// How often each variant runs; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rounds: u64,
+    /// Memory of the engine for memtables and block cache together
+    #[arg(long, default_value_t = ByteSize::mib(256))]
+    pub(crate) memory: ByteSize,
+    /// Seed of the rows
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where the databases go
+    #[arg(long, default_value_os_t = default_folder())]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON object as the last line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Reads a number from 0 to 1.

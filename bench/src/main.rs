@@ -6,6 +6,7 @@
 mod allocator;
 mod args;
 mod instructions;
+mod keys;
 mod measure;
 mod merger;
 mod peers;
@@ -26,6 +27,7 @@ fn main() -> anyhow::Result<()> {
         Command::UpsertTail(args) => upsert_tail::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::InstructionsOnce(args) => instructions::run_once(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Peers(args) => peers::run(&args),
         Command::MergeOnce(args) => merger::once::run(&args),
         Command::PeersOnce(args) => peers::process::run(&args),
