@@ -141,7 +141,9 @@ impl Report {
                     text += &format!(" ±{:.0} %", 50.0 * measured.spread());
                 }
                 match nyala {
-                    Some(nyala) if engine != Engine::Nyala && measured.median() > 0.0 => {
+                    Some(nyala)
+                        if engine != Engine::Nyala && numbers::compares(metric, measured.median()) =>
+                    {
                         format!("{text} ({:.2})", nyala / measured.median())
                     }
                     _ => text,

@@ -19,6 +19,12 @@ pub(super) fn show(metric: &str, number: f64) -> String {
     }
 }
 
+/// Whether it says anything how a number of Nyala's relates to this one.
+pub(super) fn compares(metric: &str, number: f64) -> bool {
+    const SAME_FOR_ALL: [&str; 3] = ["own_cpu_ns_per_row", "idle_reached", "acknowledged_rows_looked_for"];
+    number > 0.0 && !SAME_FOR_ALL.contains(&metric)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +33,8 @@ mod tests {
     fn numbers_are_short_and_bytes_are_mebibytes() {
         assert_eq!((show("p50_us", 1234.5), show("p50_us", 12.345)), ("1234".to_owned(), "12.3".to_owned()));
         assert_eq!((show("x", 0.0), show("x", 1.0)), ("0".to_owned(), "1.00".to_owned()));
+        assert!(compares("cpu_ns_per_row", 0.1) && !compares("cpu_ns_per_row", 0.0));
+        assert!(!compares("own_cpu_ns_per_row", 20.0));
         assert_eq!(show("disk_bytes", f64::from(300 << 20)), "300");
         assert_eq!((name("disk_bytes"), name("p50_us")), ("disk, MiB".to_owned(), "p50_us".to_owned()));
     }
