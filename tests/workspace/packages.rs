@@ -29,7 +29,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Not a part of the engine: it measures the engine's parts side by side.
-    ("nyala-bench", &["nyala", "nyala-codec", "nyala-pkindex", "nyala-sstable", "nyala-vfs"]),
+    (
+        "nyala-bench",
+        &["nyala", "nyala-codec", "nyala-encoded-key", "nyala-pkindex", "nyala-sstable", "nyala-vfs"],
+    ),
     // Nor this: it gives each format's decoder bytes that nobody wrote.
     (
         "nyala-fuzz",
