@@ -347,3 +347,6 @@ fn is_past(direction: Direction, end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
         (Direction::Reverse, Bound::Excluded(end)) => key <= &end[..],
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,37 +191,61 @@ fn out_of_descriptors_at_any_call_nothing_is_poisoned_and_nothing_lost() {
     assert!(runs > 100 && refused > 5, "{runs} runs, {refused} writes refused");
 }
 
+/// Each of the two files that a new manifest needs may be the one that cannot be made.
 #[test]
 fn tables_are_made_and_dropped_once_there_are_descriptors_again() {
-    let run = Run::new(3);
-    let wide = |number: u32| run.engine.create_table(&format!("wide{number}"), schema(Width::Wide));
-    let mut refused = 0;
-    for number in 0..20 {
-        // The manifest is rolled now and then, which needs new files.
-        run.fs.run_out(0, 1000);
-        let table = match wide(number) {
-            Ok(table) => table,
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-                assert!(error.to_string().contains("open files"), "{error}");
+    for made in [0, 1] {
+        let run = Run::new(3);
+        let wide = |number: u32| run.engine.create_table(&format!("wide{number}"), schema(Width::Wide));
+        let mut refused = 0;
+        for number in 0..20 {
+            // The manifest is rolled now and then, which needs new files.
+            run.fs.run_out(made, 1000);
+            let table = match wide(number) {
+                Ok(table) => table,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                    assert!(error.to_string().contains("open files"), "{error}");
+                    run.assert_healthy(&number);
+                    refused += 1;
+                    run.fs.run_out(0, 0);
+                    wide(number).expect("there are descriptors again")
+                }
+            };
+            run.fs.run_out(made, 1000);
+            if run.engine.drop_table(table.name()).is_err() {
                 refused += 1;
+                assert_eq!(table.count().expect("it is still there"), 0);
                 run.fs.run_out(0, 0);
-                wide(number).expect("there are descriptors again")
+                run.engine.drop_table(table.name()).expect("there are descriptors again");
             }
-        };
-        run.fs.run_out(0, 1000);
-        if run.engine.drop_table(table.name()).is_err() {
-            refused += 1;
-            assert_eq!(table.count().expect("it is still there"), 0);
-            run.fs.run_out(0, 0);
-            run.engine.drop_table(table.name()).expect("there are descriptors again");
+            run.assert_healthy(&number);
         }
-        run.assert_healthy(&number);
+        assert!(refused > 1, "the manifest is never rolled");
+        run.fs.run_out(0, 0);
+        assert_eq!(run.engine.tables(), ["t"]);
+        run.assert_survives(&"at the end");
     }
-    assert!(refused > 1, "the manifest is never rolled");
-    run.fs.run_out(0, 0);
-    assert_eq!(run.engine.tables(), ["t"]);
-    run.assert_survives(&"at the end");
+}
+
+/// There is no file of rows then, which would be the first that cannot be made.
+#[test]
+fn a_flush_of_deletions_alone_waits_for_descriptors() {
+    let mut run = Run::new(11);
+    for number in 0..10 {
+        run.write(number, i64::from(number));
+    }
+    run.engine.flush().expect("a good disk");
+    for number in 0..8 {
+        run.table.delete((number,)).expect("a good disk");
+        run.rows.remove(&number);
+    }
+    run.fs.run_out(0, 5);
+    run.engine.flush().expect("it is tried until there are descriptors");
+    assert!(run.fs.is_over(), "nothing failed");
+    run.assert_healthy(&"after the flush");
+    run.assert_rows(&"after the flush");
+    run.assert_survives(&"after the flush");
 }
 
 #[test]

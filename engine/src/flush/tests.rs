@@ -1,4 +1,5 @@
 use vfs::SimFs;
+use vfs::sim::PowerCut;
 
 use super::*;
 use crate::{Engine, Options, RuntimeMode, Schema, Type};
@@ -73,6 +74,47 @@ fn the_start_of_the_log_never_goes_back_to_a_segment_that_is_gone() {
     sync_log_start(core, stale).expect("a start that is gone needs no sync");
     assert_eq!(core.manifest.with_state(|state| state.log_start), start);
     assert!(core.health.is_healthy());
+}
+
+/// On a disk that fills up, a segment may get its header and no record. Nothing has synced its name when nothing is left
+/// to flush.
+#[test]
+fn the_start_of_the_log_is_on_disk_before_the_manifest_names_it() {
+    let disk = SimFs::new(1);
+    let open = |disk: &SimFs| {
+        let options = Options {
+            fs: Arc::new(disk.clone()),
+            runtime: RuntimeMode::Inline { seed: 1 },
+            log_segment_bytes: 4096,
+            log_bytes_max: 1 << 20,
+            ..Options::default()
+        };
+        Engine::open("/db", options).expect("the log can be read")
+    };
+    let engine = open(&disk);
+    let core = engine.core();
+    // No segment is made ahead.
+    core.inline_turn.lock().only_on_demand = true;
+    let schema =
+        Schema::builder().key("id", Type::U64).column("text", Type::String).build().expect("a schema");
+    let table = engine.create_table("t", schema).expect("a new table");
+    table.upsert((1, "x".repeat(3000))).expect("healthy");
+    engine.flush().expect("healthy");
+    let full = core.log.end().segment;
+
+    disk.set_capacity(Some(disk.used_bytes() + 100));
+    let error = table.upsert((2, "x".repeat(2000))).expect_err("a header fits, and no record");
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    disk.set_capacity(None);
+    engine.resume().expect("there is space");
+    let start = core.log.end().segment;
+    assert!(start > full, "the log has gone on to the new segment");
+    drop_unneeded_log(core).expect("healthy");
+    assert_eq!(core.manifest.with_state(|state| state.log_start), start);
+
+    let cut = disk.power_cut(&PowerCut::lose_all());
+    let table = open(&cut).existing_table("t").expect("it was made");
+    assert_eq!(table.count().expect("its files are there"), 1);
 }
 
 #[test]

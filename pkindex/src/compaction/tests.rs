@@ -291,6 +291,34 @@ fn a_damaged_block_stops_the_compaction_and_every_read_of_it() {
     );
 }
 
+/// A merge that took damage for the end of a run would be told by the counts; they could not say where it lies.
+#[test]
+fn a_damaged_block_is_named_wherever_the_merge_meets_it() {
+    let index = index_of(&[puts(0..100), puts(0..100)]);
+    let compaction = index.compaction(0..2, &everyone_reads_the_newest(&index));
+    let file = &index.runs[1].files()[0];
+    let path = Disk::path(file.id());
+    let flip = |at: u64| {
+        let at = usize::try_from(at).expect("a small file");
+        index.disk.fs.damage(&path, |bytes| bytes[at] ^= 1).expect("the file is there");
+    };
+    let mut named = BTreeSet::new();
+    for at in (30..file.info.len).step_by(19) {
+        flip(at);
+        match index.run_compaction(&compaction) {
+            Err(Error::Sstable(sstable::Error::Checksum { file: found, offset, .. })) => {
+                assert!(found == file.id() && offset <= at, "byte {at}: {offset} in file {found}");
+                named.insert(offset);
+            }
+            Err(error) => panic!("byte {at}: {error}"),
+            // A filter, or what was read when the file was opened.
+            Ok(outcome) => remove(&index.disk, &outcome.files),
+        }
+        flip(at);
+    }
+    assert!(named.len() > 5, "{named:?}");
+}
+
 type Change = fn(&mut pb::IndexFileProperties);
 
 /// Writes a file with other lists or properties than a writer of ours would.

@@ -318,6 +318,38 @@ fn a_failed_sync_of_the_folder_is_latched_too() {
     assert!(matches!(append(&log, &bodies(1, 10)).error, Some(Error::Failed { .. })));
 }
 
+/// A segment that an append made gets its name by the next sync. That the segment itself can be synced is not enough.
+#[test]
+fn a_sync_that_fails_to_name_a_new_segment_is_latched_too() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    let synced = log.synced();
+    append(&log, &bodies(25, 300));
+    assert!(log.segments().len() > 1);
+    fs.fail_at(fs.operations(), Fault::eio().on(OpSet::of(OpKind::SyncDir)));
+    let first = log.sync(log.end()).unwrap_err();
+    assert!(matches!(first, Error::Failed { .. }), "{first}");
+    assert_eq!(log.sync(log.end()).unwrap_err().to_string(), first.to_string());
+    assert_eq!(log.synced(), synced);
+}
+
+/// On a full disk, what a failed append left is cut off. Should the cut not reach the disk, a loss of power undoes it.
+#[test]
+fn a_cut_whose_sync_fails_closes_the_log() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    let end = append_one(&log, 0, 10);
+    fs.fail_at(fs.operations(), Fault::enospc().on(OpSet::of(OpKind::Write)).forever());
+    fs.fail_at(fs.operations(), Fault::eio().on(OpSet::of(OpKind::Sync)));
+    let appended = append(&log, &bodies(3, 100));
+    assert_eq!((appended.complete, appended.end), (0, end));
+    let first = appended.error.unwrap();
+    assert!(matches!(first, Error::Failed { .. }), "{first}");
+    fs.clear_faults();
+    assert_eq!(append(&log, &bodies(3, 100)).error.unwrap().to_string(), first.to_string());
+    assert_eq!(log.sync(end).unwrap_err().to_string(), first.to_string());
+}
+
 #[test]
 fn a_failed_write_is_latched_and_each_record_is_whole_or_absent_afterwards() {
     for seed in 0..60 {
