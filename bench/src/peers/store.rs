@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
-
 use super::engines;
 use super::rows::{Batch, Key, Rows, Value};
 
@@ -247,7 +245,9 @@ pub(super) fn open(engine: Engine, setup: &Setup) -> anyhow::Result<Box<dyn Stor
             feature = "lmdb",
             feature = "sqlite"
         )))]
-        missing => bail!("this program was built without {0}: build it with --features {0}", missing.name()),
+        missing => {
+            anyhow::bail!("this program was built without {0}: build it with --features {0}", missing.name())
+        }
     }
 }
 
