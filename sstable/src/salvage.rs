@@ -10,6 +10,7 @@
 mod find;
 mod keyed;
 mod ordinal;
+mod sums;
 #[cfg(test)]
 mod tests;
 

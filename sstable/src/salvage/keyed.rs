@@ -38,20 +38,28 @@ pub struct KeyedSalvage {
     block: Option<Block>,
     cursor: KeyedCursor,
     last_key: Option<Vec<u8>>,
+    /// Where the block ends that was looked at last: no index makes anybody read a byte twice.
+    read_to: u64,
     lost: Vec<LostEntries>,
     /// How many of `lost` know what comes behind them.
     settled: usize,
 }
 
+/// What to look at next. The blocks of a partition are named when it is its turn, so that they are never all in memory.
 enum Step {
     Block(Handle),
-    Search(Finder),
+    /// A partition of the block index, and where its blocks lie.
+    Partition(Handle, u64, u64),
+    Search(Box<Finder>),
 }
 
 impl std::fmt::Debug for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Step::Block(handle) => f.debug_tuple("Block").field(handle).finish(),
+            Step::Partition(index, from, to) => {
+                f.debug_tuple("Partition").field(index).field(from).field(to).finish()
+            }
             Step::Search(_) => f.write_str("Search"),
         }
     }
@@ -72,6 +80,7 @@ impl KeyedSalvage {
             block: None,
             cursor: KeyedCursor::default(),
             last_key: None,
+            read_to: 0,
             lost: Vec::new(),
             settled: 0,
         };
@@ -130,6 +139,19 @@ impl KeyedSalvage {
                     self.steps.pop_front();
                     handle
                 }
+                &mut Step::Partition(index, from, to) => {
+                    self.steps.pop_front();
+                    match handles(&self.raw, index) {
+                        Ok(handles) => {
+                            for handle in handles.into_iter().rev() {
+                                self.steps.push_front(Step::Block(handle));
+                            }
+                        }
+                        Err(_) if from < to && to <= self.raw.len => self.steps.push_front(search(from, to)),
+                        Err(_) => {}
+                    }
+                    continue;
+                }
                 Step::Search(finder) => match finder.next(&self.raw) {
                     Some(Found::Data(handle)) => handle,
                     Some(Found::Gap { offset, bytes }) => {
@@ -146,10 +168,19 @@ impl KeyedSalvage {
                     }
                 },
             };
+            if handle.offset < self.read_to {
+                self.lose(
+                    handle.offset,
+                    u64::from(handle.len),
+                    "it begins before the last one ends".to_owned(),
+                );
+                continue;
+            }
+            self.read_to = handle.end();
             match self.read(handle) {
                 Ok(block) => {
                     self.block = Some(block);
-                    for lost in &mut self.lost[self.settled..] {
+                    if let Some(lost) = self.lost.get_mut(self.settled) {
                         lost.before = Some(self.cursor.key().to_vec());
                     }
                     self.settled = self.lost.len();
@@ -160,7 +191,16 @@ impl KeyedSalvage {
         }
     }
 
+    /// Notes what is missing. All that lies between the same two keys is one.
     fn lose(&mut self, offset: u64, bytes: u64, why: String) {
+        if self.settled < self.lost.len()
+            && let Some(last) = self.lost.last_mut()
+        {
+            let end = offset.saturating_add(bytes).max(last.offset.saturating_add(last.bytes));
+            last.offset = last.offset.min(offset);
+            last.bytes = end - last.offset;
+            return;
+        }
         self.lost.push(LostEntries { offset, bytes, after: self.last_key.clone(), before: None, why });
     }
 
@@ -190,21 +230,19 @@ impl KeyedSalvage {
 fn steps(raw: &Raw, tail: &Tail) -> VecDeque<Step> {
     let mut steps = VecDeque::new();
     let mut at = HEADER_BYTES as u64;
-    let search = |from: u64, to: u64| Step::Search(Finder::new(FileKind::Keyed, from, to));
     let Some(root) = &tail.root else {
         steps.push_back(search(at.min(raw.len), raw.len));
         return steps;
     };
     for place in root.partitions() {
-        let end = place.filter.unwrap_or(place.index).offset;
-        match handles(raw, place.index) {
-            Ok(handles) => steps.extend(handles.into_iter().map(Step::Block)),
-            Err(_) if at < end && end <= raw.len => steps.push_back(search(at, end)),
-            Err(_) => {}
-        }
-        at = place.index.end();
+        steps.push_back(Step::Partition(place.index, at, place.filter.unwrap_or(place.index).offset));
+        at = at.max(place.index.end());
     }
     steps
+}
+
+fn search(from: u64, to: u64) -> Step {
+    Step::Search(Box::new(Finder::new(FileKind::Keyed, from, to)))
 }
 
 /// The blocks that a partition names.

@@ -71,10 +71,17 @@ impl OrdinalSalvage {
                         }
                         Err(_) => {}
                     }
-                    at = place.index.end();
+                    at = at.max(place.index.end());
                 }
             }
         }
+        // No index makes anybody read a byte twice.
+        let mut read_to = 0;
+        blocks.retain(|handle| {
+            let comes_next = handle.offset >= read_to;
+            read_to = read_to.max(handle.end());
+            comes_next
+        });
         let user_properties = tail.properties.map(|properties| properties.user);
         Ok(OrdinalSalvage { raw, user_properties, blocks })
     }

@@ -143,6 +143,103 @@ fn a_file_cut_anywhere_gives_what_lies_before_the_cut() {
     assert_eq!(before, 60);
 }
 
+/// Whatever the bytes are, the search for blocks ends soon: it is no matter of how many places look like a beginning, and
+/// how many like an end.
+#[test]
+fn a_search_takes_no_longer_than_its_bytes_are_worth() {
+    const BYTES: usize = 3 << 20;
+    let zeros_with = |every: usize, what: &[u8]| -> Vec<u8> {
+        let mut bytes = vec![0; BYTES];
+        for at in (0..BYTES - what.len()).step_by(every) {
+            bytes[at..at + what.len()].copy_from_slice(what);
+        }
+        bytes
+    };
+    let patterns = [
+        // Ends of blocks with one restart point, far from one another.
+        zeros_with(32 << 10, &[1]),
+        // Beginnings of compressed blocks of a megabyte, and ends.
+        zeros_with(4, &[0x10, 0x10, 0x10]),
+        zeros_with(4, &[1, 0, 0x10]),
+        // Ends of raw blocks of one row of a megabyte.
+        zeros_with(64, &[0, 0, 0x10, 0, 1]),
+    ];
+    for (number, pattern) in patterns.iter().enumerate() {
+        let (fs, entries) = keyed_file(60);
+        let rows = rows(60);
+        let len = length(&fs);
+        damage(&fs, |bytes| {
+            // Behind the first blocks, with some sound ones behind it that lie where they do not belong.
+            bytes.truncate(len / 2);
+            bytes.extend_from_slice(pattern);
+        });
+        let start = std::time::Instant::now();
+        let missing = salvage_keyed(&fs, &entries, &format!("keyed, pattern {number}"));
+        assert!((20..45).contains(&missing), "{missing}");
+
+        let fs = SimFs::new(1);
+        write_ordinal(
+            &fs,
+            &path(),
+            &WriterOptions { block_bytes: 256, ..tiny() },
+            rows.iter().map(Vec::as_slice),
+        );
+        let len = length(&fs);
+        damage(&fs, |bytes| {
+            bytes.truncate(len / 2);
+            bytes.extend_from_slice(pattern);
+        });
+        salvage_rows(&fs, &rows, &format!("rows, pattern {number}"));
+        // A second, on a machine that does nothing else; if each place were tried with each other, hours.
+        assert!(start.elapsed().as_secs() < 300, "pattern {number}: {:?}", start.elapsed());
+    }
+}
+
+/// Blocks behind megabytes of zeros and behind a block that is longer than all that is looked at together.
+#[test]
+fn what_lies_far_behind_damage_is_found_and_so_are_long_blocks() {
+    let fs = SimFs::new(1);
+    let noise = |n: u32, len: usize| -> Vec<u8> {
+        let byte = |i: usize| {
+            (codec::hash_key(&(i as u64 / 8 + (u64::from(n) << 32)).to_le_bytes()).0 >> (i % 8 * 8)) as u8
+        };
+        (0..len).map(byte).collect()
+    };
+    let mut rows: Vec<Vec<u8>> = (0..40).map(|n| noise(n, 1000)).collect();
+    rows.insert(10, noise(100, 9 << 20));
+    rows.insert(30, noise(101, 5 << 20));
+    write_ordinal(
+        &fs,
+        &path(),
+        &WriterOptions { block_bytes: 4096, ..tiny() },
+        rows.iter().map(Vec::as_slice),
+    );
+    let len = length(&fs);
+    damage(&fs, |bytes| bytes[len - 60..].fill(0));
+    assert_eq!(salvage_rows(&fs, &rows, "no footer"), 0);
+    // All of the second long row but its ends.
+    let at = len - (1 << 20) - 20_000;
+    damage(&fs, |bytes| bytes[at - (3 << 20)..at].fill(0));
+    let missing = salvage_rows(&fs, &rows, "zeros in a long row");
+    assert!((1..6).contains(&missing), "{missing}");
+}
+
+/// Neighbouring blocks that are damaged are told as one: the memory for it does not grow with their number.
+#[test]
+fn what_is_missing_between_two_keys_is_told_once() {
+    let (fs, entries) = keyed_file(400);
+    let len = length(&fs);
+    damage(&fs, |bytes| bytes[len / 3..len / 2].fill(0x55));
+    let mut salvage = KeyedSalvage::open(&fs, &path(), ID).expect("the disk is good");
+    while salvage.key().is_some() {
+        salvage.advance();
+    }
+    let [lost] = salvage.lost() else { panic!("{:?}", salvage.lost()) };
+    assert!(lost.offset <= len as u64 / 3 && lost.offset + lost.bytes >= len as u64 / 2, "{lost:?}");
+    assert!(lost.after.is_some() && lost.before.is_some(), "{lost:?}");
+    salvage_keyed(&fs, &entries, "a sixth of the file");
+}
+
 /// A disk that refuses to read some places is damage, not the end.
 #[test]
 fn what_the_disk_does_not_give_is_lost_and_the_rest_is_not() {
