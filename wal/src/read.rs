@@ -67,7 +67,15 @@ pub(crate) struct SegmentReader {
     record_bytes_max: u32,
     window: Vec<u8>,
     window_at: u64,
+    /// Whether what the disk does not give is read as bytes that are no record.
+    is_patient: bool,
 }
+
+/// Stands for a byte that the disk does not give: no zero, since zeros look as if they were never written, and nothing that
+/// a record or its head begins with.
+const NOT_GIVEN: u8 = 0xee;
+/// What the disk reads or refuses in one piece.
+const PAGE_BYTES: usize = 4096;
 
 impl SegmentReader {
     pub(crate) fn open(options: &Options, id: FileId) -> Result<SegmentReader> {
@@ -76,7 +84,13 @@ impl SegmentReader {
         let len = file.len().map_err(|error| Error::from_io("read the length of", &path, 0, error))?;
         file.advise(Advice::Sequential, 0, 0);
         let (flavor, record_bytes_max) = (options.flavor, options.record_bytes_max);
-        Ok(SegmentReader { file, path, id, flavor, len, record_bytes_max, window: Vec::new(), window_at: 0 })
+        let (window, window_at, is_patient) = (Vec::new(), 0, false);
+        Ok(SegmentReader { file, path, id, flavor, len, record_bytes_max, window, window_at, is_patient })
+    }
+
+    /// Like [`SegmentReader::open`], and goes on where the disk gives nothing.
+    pub(crate) fn open_patient(options: &Options, id: FileId) -> Result<SegmentReader> {
+        Ok(SegmentReader { is_patient: true, ..SegmentReader::open(options, id)? })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -96,12 +110,31 @@ impl SegmentReader {
             }
             self.window.resize(wanted, 0);
             self.window_at = at;
-            if let Err(error) = self.file.read_exact_at(&mut self.window, at) {
-                self.window.clear();
-                return Err(Error::from_io("read", &self.path, at, error));
+            match self.file.read_exact_at(&mut self.window, at) {
+                Ok(()) => {}
+                Err(_) if self.is_patient => self.load_in_pieces(),
+                Err(error) => {
+                    self.window.clear();
+                    return Err(Error::from_io("read", &self.path, at, error));
+                }
             }
         }
         Ok(self.loaded(at, count))
+    }
+
+    /// Fills the window piece by piece.
+    fn load_in_pieces(&mut self) {
+        let mut from = 0;
+        while from < self.window.len() {
+            let at = self.window_at + from as u64;
+            let to_boundary = PAGE_BYTES - (at % PAGE_BYTES as u64) as usize;
+            let to = self.window.len().min(from + to_boundary);
+            let piece = &mut self.window[from..to];
+            if self.file.read_exact_at(piece, at).is_err() {
+                piece.fill(NOT_GIVEN);
+            }
+            from = to;
+        }
     }
 
     fn loaded(&self, at: u64, count: usize) -> &[u8] {
@@ -186,18 +219,23 @@ impl SegmentReader {
         Ok(beyond)
     }
 
-    /// The first record that is whole and stands where it says, from `from` up to `end`.
-    pub(crate) fn next_record(&mut self, from: u64, end: u64) -> Result<Option<u64>> {
-        let flavor = self.flavor;
+    /// The first record that is whole and stands where it says, from `from` up to `end`. Each look at a body is counted
+    /// against `again`, by its bytes: heads that are whole can promise bodies that are not, all of them the same bytes.
+    pub(crate) fn next_record(&mut self, from: u64, end: u64, again: &mut u64) -> Result<Option<u64>> {
+        let (flavor, segment) = (self.flavor, self.id);
         let mut at = from;
         while at + HEAD_BYTES as u64 <= end {
             let count = usize::try_from(end - at).unwrap_or(usize::MAX).min(WINDOW_BYTES);
             let bytes = self.load(at, count)?;
-            let candidates: Vec<u64> = (0..count.saturating_sub(HEAD_BYTES - 1))
-                .filter(|&start| Head::find(&bytes[start..], flavor).is_some())
-                .map(|start| at + start as u64)
+            let candidates: Vec<(u64, u64)> = (0..count.saturating_sub(HEAD_BYTES - 1))
+                .filter_map(|start| Some((at + start as u64, Head::find(&bytes[start..], flavor)?)))
+                .filter(|(offset, head)| head.at == Position { segment, offset: *offset })
+                .map(|(offset, head)| (offset, head.record_bytes()))
+                .filter(|(offset, record_bytes)| offset.saturating_add(*record_bytes) <= end)
                 .collect();
-            for candidate in candidates {
+            for (candidate, record_bytes) in candidates {
+                let Some(left) = again.checked_sub(record_bytes) else { return Ok(None) };
+                *again = left;
                 if let Step::Record { end: ends, .. } = self.record(candidate)?
                     && ends <= end
                 {

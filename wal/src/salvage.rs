@@ -44,8 +44,9 @@ pub enum Piece<'a> {
 /// Visits the records of `segments` in order, and the gaps between them.
 ///
 /// # Errors
-/// [`crate::Error::UnsupportedFormat`]: a segment of a newer version is not looked into. A disk that refuses to read is a
-/// gap.
+/// [`crate::Error::UnsupportedFormat`]: a segment of a newer version is not looked into. [`crate::Error::Io`] if a file
+/// that is there cannot be opened for a reason that is none of the disk's: a permission, or too many open files. A disk that
+/// refuses to read is a gap.
 pub fn salvage(options: &Options, segments: &[FileId], visit: &mut dyn FnMut(Piece<'_>)) -> Result<()> {
     let mut ids: Vec<FileId> = segments.to_vec();
     ids.sort_unstable();
@@ -78,7 +79,7 @@ pub fn salvage(options: &Options, segments: &[FileId], visit: &mut dyn FnMut(Pie
                 why: why.clone(),
             })),
             Ok(_) if head.is_unused => {}
-            Ok(_) => segment(options, id, head, limit, is_last, visit),
+            Ok(()) => segment(options, id, head, limit, is_last, visit)?,
         }
     }
     Ok(())
@@ -96,7 +97,7 @@ struct Head {
 impl Head {
     fn read(options: &Options, id: FileId) -> Result<Head> {
         let mut head = Head { reader: Ok(()), predecessor: None, is_unused: false, damage: None };
-        let read = SegmentReader::open(options, id).and_then(|mut reader| reader.header());
+        let read = SegmentReader::open_patient(options, id).and_then(|mut reader| reader.header());
         match read {
             Ok(Ok(header)) => head.predecessor = header.predecessor,
             Ok(Err(HeaderFault::Unused)) => head.is_unused = true,
@@ -110,11 +111,22 @@ impl Head {
                     features_known: crate::segment::FEATURES_KNOWN,
                 });
             }
+            Err(error) if is_about_us(&error) => return Err(error),
             Err(error) => head.reader = Err(error.to_string()),
         }
         Ok(head)
     }
 }
+
+/// Whether an error says nothing of the file.
+fn is_about_us(error: &crate::Error) -> bool {
+    let is_denied = error.io().is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    is_denied || error.is_out_of_descriptors()
+}
+
+/// How much of a segment may be looked at more than once: so much, and for each byte so many.
+const AGAIN_BYTES: u64 = 64 << 20;
+const AGAIN_PER_BYTE: u64 = 4;
 
 fn segment(
     options: &Options,
@@ -123,12 +135,21 @@ fn segment(
     limit: Option<u64>,
     is_last: bool,
     visit: &mut dyn FnMut(Piece<'_>),
-) {
+) -> Result<()> {
     if let Some(why) = &head.damage {
         let (at, why) = (Position { segment: id, offset: 0 }, why.clone());
         visit(Piece::Gap(Gap { at, bytes: RECORDS_START, is_tail: false, hides_records: false, why }));
     }
-    let Ok(mut reader) = SegmentReader::open(options, id) else { return };
+    let mut reader = match SegmentReader::open_patient(options, id) {
+        Ok(reader) => reader,
+        Err(error) if is_about_us(&error) => return Err(error),
+        Err(error) => {
+            let (at, why) = (Position { segment: id, offset: 0 }, error.to_string());
+            visit(Piece::Gap(Gap { at, bytes: 0, is_tail: false, hides_records: true, why }));
+            return Ok(());
+        }
+    };
+    let mut again = reader.len().saturating_mul(AGAIN_PER_BYTE).saturating_add(AGAIN_BYTES);
     let end = limit.unwrap_or(reader.len()).min(reader.len());
     let mut at = RECORDS_START;
     while at < end {
@@ -146,10 +167,16 @@ fn segment(
                 continue;
             }
             Ok(Step::Record { end: next, .. }) => format!("a record ends at byte {next}, after byte {end}"),
-            Ok(Step::Broken(broken)) => broken.damage.to_string(),
+            Ok(Step::Broken(broken)) => {
+                again = again.saturating_sub(broken.bytes);
+                broken.damage.to_string()
+            }
             Err(error) => error.to_string(),
         };
-        let next = reader.next_record(at + 1, end).unwrap_or(None);
+        let next = match again {
+            0 => None,
+            _ => reader.next_record(at + 1, end, &mut again).unwrap_or(None),
+        };
         // Zeros to the end were never written, if nobody says that something was.
         let written = if next.is_none() && limit.is_none() {
             reader.beyond(at).map_or(end, |beyond| beyond.written_end)
@@ -173,4 +200,5 @@ fn segment(
         let why = "the file ends before the segment does".to_owned();
         visit(Piece::Gap(Gap { at, bytes, is_tail: false, hides_records: true, why }));
     }
+    Ok(())
 }

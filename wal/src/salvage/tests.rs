@@ -107,3 +107,64 @@ fn bytes_past_the_end_that_the_next_segment_names_belong_to_nothing() {
     let (bodies, gaps) = salvaged(&fs);
     assert_eq!((bodies, gaps), (all(), Vec::new()));
 }
+
+/// Heads that are whole, and all promise the same bytes up to the end: none of them has the body that it promises.
+#[test]
+fn heads_that_promise_the_same_bytes_over_and_over_cost_little() {
+    const BYTES: usize = 24 << 20;
+    let fs = log();
+    let last = *present(&fs).last().expect("three segments");
+    damage(&fs, last, |bytes| {
+        bytes.truncate(RECORDS_START as usize);
+        while bytes.len() < BYTES - 200 {
+            let offset = bytes.len() as u64;
+            let at = Position { segment: last, offset };
+            let mut record = Vec::new();
+            let (flavor, version) = (options(&fs).flavor, codec::Version(1));
+            crate::record::encode(
+                &mut record,
+                flavor,
+                RecordKind::Data,
+                at,
+                Position::default(),
+                version,
+                &[7],
+            );
+            // A body up to the end of the file, which nobody has to have written.
+            let body_bytes = u32::try_from(BYTES - bytes.len() - 55).expect("it is short");
+            record[5..9].copy_from_slice(&body_bytes.to_le_bytes());
+            let parts = [&record[..1], &record[5..54]];
+            let sum = codec::checksum(codec::Kind::LogRecord, last, offset, &parts).0;
+            record[1..5].copy_from_slice(&sum.to_le_bytes());
+            bytes.extend_from_slice(&record[..54]);
+        }
+        bytes.resize(BYTES, 7);
+    });
+    let start = std::time::Instant::now();
+    let (bodies, gaps) = salvaged(&fs);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    assert!(gaps.iter().any(|gap| gap.at.segment == last && gap.hides_records), "{gaps:?}");
+    assert!(bodies.iter().all(|body| all().contains(body)), "made up");
+}
+
+/// A read that fails once is tried again in pieces; what the disk then gives is taken.
+#[test]
+fn a_read_that_fails_costs_what_the_disk_does_not_give() {
+    use vfs::sim::{Fault, OpSet};
+    let fs = log();
+    let start = fs.operations();
+    salvaged(&fs);
+    let calls = fs.operations() - start;
+    let mut tried = 0;
+    for n in 0..calls {
+        fs.fail_at(fs.operations() + n, Fault::eio().on(OpSet::READS));
+        let (bodies, gaps) = salvaged(&fs);
+        fs.clear_faults();
+        // Opening a file or asking for its length may fail too: then all of the segment is missing.
+        let is_whole = bodies == all() && gaps.is_empty();
+        let is_told = gaps.iter().any(|gap| gap.hides_records || gap.why.contains("header"));
+        assert!(is_whole || is_told || bodies == all(), "call {n}: {} records, {gaps:?}", bodies.len());
+        tried += usize::from(is_whole);
+    }
+    assert!(tried > 3, "{tried} of {calls}");
+}
