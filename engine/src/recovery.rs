@@ -178,9 +178,9 @@ fn open_tablet(
     }))
 }
 
-/// Each run is newer than the next, and each rowset that index files say they point into is there, has as many rows, and
-/// lies under one run. Reads and compactions take that for granted; a manifest that names the wrong files is found here,
-/// before anything is written.
+/// Each run is newer than the next, each rowset begins before it ends, and each that index files say they point into is
+/// there, has as many rows, and lies under one run. Reads and compactions take that for granted; a manifest that names the
+/// wrong files is found here, before anything is written.
 fn check_places(
     runs: &[Arc<pkindex::Run>],
     rowsets: &Rowsets,
@@ -195,6 +195,10 @@ fn check_places(
             )));
         }
         newer = first;
+    }
+    if let Some(rowset) = rowsets.iter().find(|rowset| rowset.first_key() > rowset.last_key()) {
+        let id = rowset.id();
+        return Err(Error::corruption(format!("the first key of rowset {id} is not before its last")));
     }
     let mut pointing: BTreeMap<RowsetId, (usize, u64)> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {

@@ -7,7 +7,7 @@ use nyala::vfs::SimFs;
 use nyala::vfs::sim::{Fault, OpKind, OpSet};
 use nyala::{Engine, ErrorKind};
 
-use crate::forge::records;
+use crate::forge::{Part, entries, forge, records};
 use crate::support::{DIR, files, number, open, options, read, sixty_rows, table, write};
 
 /// A database whose last ten batches are in the log only, as a kill leaves it.
@@ -113,6 +113,84 @@ fn damage_in_the_log_is_refused_and_reported_by_nobody() {
     let error = Engine::open(DIR, options(&disk)).expect_err("a bit flipped in the middle");
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains(&format!("{}.wal", number(&log))), "{error}");
+}
+
+/// Index files whose entries lead into another run's rowset, or nowhere, while what they say of themselves is as it was, or
+/// fits what they lead to. Compactions count on each rowset to lie under one run.
+#[test]
+fn entries_that_lead_to_where_the_file_does_not_say_never_panic() {
+    let disk = sixty_rows();
+    for from in [10, 30] {
+        let engine = open(&disk);
+        write(&engine, from, from + 20);
+        engine.flush().expect("a good disk");
+        engine.close().expect("a good disk");
+    }
+    let runs = files(&disk, "idx");
+    assert_eq!(runs.len(), 3, "{runs:?}");
+    let rowsets: Vec<u8> =
+        files(&disk, "row").iter().map(|path| u8::try_from(number(path)).expect("few")).collect();
+    // An entry ends in `10 rowset 18 row`; of the rowsets the properties say `3a 04 08 rowset 10 entries`.
+    let lead = |disk: &SimFs, run: usize, to: u8, all: bool, says_so: bool| {
+        forge(disk, &runs[run], |file| {
+            for block in file.of(Part::Data) {
+                let found = entries(file.payload(&block));
+                let found = if all { &found[..] } else { &found[..1] };
+                file.edit(&block, |payload| found.iter().for_each(|entry| payload[entry.value.end - 3] = to));
+            }
+            let properties = file.of(Part::Properties)[0];
+            let own = rowsets[run];
+            file.edit(&properties, |payload| {
+                let says = [0x3a, 0x04, 0x08, own];
+                let at = payload.windows(4).position(|window| window == says).expect("one rowset");
+                if says_so {
+                    payload[at + 3] = to;
+                }
+            });
+        });
+    };
+    let (mut refused, mut opened) = (0, 0);
+    for (run, other) in [(0, 1), (1, 0), (1, 2), (2, 0), (2, 1), (0, 9), (1, 9)] {
+        let to = rowsets.get(other).copied().unwrap_or(127);
+        for (all, says_so, both) in [
+            (false, false, false),
+            (true, false, false),
+            (true, true, false),
+            (false, false, true),
+            (true, false, true),
+            (true, true, true),
+        ] {
+            let context = format!("run {run} into {to}, {all} {says_so} {both}");
+            let disk = disk.fork();
+            lead(&disk, run, to, all, says_so);
+            if both && other < 3 {
+                lead(&disk, other, rowsets[run], all, says_so);
+            }
+            let engine = match Engine::open(DIR, options(&disk)) {
+                Ok(engine) => engine,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corruption, "{context}: {error}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            opened += 1;
+            let table = table(&engine);
+            assert!(!engine.check().expect("a good disk").is_clean(), "{context}");
+            for n in 0..60 {
+                let _ = table.get((crate::support::name(n),));
+            }
+            for round in 0..6 {
+                write(&engine, round * 5, round * 5 + 30);
+                let _ = engine.flush();
+                let _ = table.compact();
+            }
+            let health = format!("{:?}", engine.health());
+            assert!(!health.contains("panic"), "{context}: {health}");
+            let _ = engine.close();
+        }
+    }
+    assert!(refused >= 8 && opened >= 20, "{refused} {opened}");
 }
 
 #[test]

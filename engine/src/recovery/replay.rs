@@ -23,6 +23,7 @@ use crate::flush::{tablet_edit, write_memtable, written_bytes};
 use crate::manifest::{Edit, Owner, State};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
+use crate::row::ROW_BYTES_MAX;
 
 /// Replays what `scan` found, and adds what was written to the state.
 pub(crate) fn replay(
@@ -97,6 +98,11 @@ fn check(op: &Op<'_>, state: &State) -> Result<(), Error> {
     if op.kind == OpKind::Update {
         return Err(Error::corruption("an update, which is never logged"));
     }
+    // What could not be written to a rowset was never logged.
+    if op.row.len() > ROW_BYTES_MAX {
+        let len = op.row.len();
+        return Err(Error::corruption(format!("a row of {len} bytes, at most {ROW_BYTES_MAX} are written")));
+    }
     debug_assert!(state.tables.contains_key(&op.table));
     Ok(())
 }
@@ -121,4 +127,30 @@ fn write_out(
         state.apply(&edit)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use codec::{SchemaVersion, TableId};
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    /// It could be neither flushed nor dropped, and the open would fail as if an argument were wrong.
+    #[test]
+    fn a_row_that_is_longer_than_any_is_damage() {
+        let row = vec![0; ROW_BYTES_MAX + 1];
+        let mut state = State::default();
+        let table = crate::manifest::TableDesc {
+            id: TableId(1),
+            name: "t".into(),
+            schema: Vec::new(),
+            tablets: vec![TabletId(1)],
+        };
+        state.tables.insert(table.id, table);
+        let op = |row| Op { kind: OpKind::Put, table: TableId(1), schema: SchemaVersion(1), key: b"k", row };
+        check(&op(&row[1..]), &state).expect("the longest row there is");
+        let error = check(&op(&row), &state).expect_err("one byte more");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    }
 }

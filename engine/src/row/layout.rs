@@ -128,6 +128,12 @@ impl RowLayout {
     /// # Errors
     /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) that names the first column in which it shows.
     pub(crate) fn verify(&self, row: &[u8]) -> Result<()> {
+        if row.len() > ROW_BYTES_MAX {
+            return Err(Error::corruption(format!(
+                "row: {} bytes, at most {ROW_BYTES_MAX} are written",
+                row.len()
+            )));
+        }
         self.check_length(row)?;
         if !self.null_bits.is_multiple_of(8) && row[self.null_bits / 8] >> (self.null_bits % 8) != 0 {
             return Err(Error::corruption("row: padding of the null bits is not zero"));

@@ -130,6 +130,10 @@ fn a_row_at_the_limit_works_and_one_above_does_not() {
     assert_eq!(range.len(), ROW_BYTES_MAX);
     assert_eq!(layout.get(&out, 1).expect("the largest row"), Value::Binary(&largest));
     out.clear();
+    let mut longer = vec![7; ROW_BYTES_MAX + 1];
+    longer[..4].copy_from_slice(&[0; 4]);
+    assert!(layout.verify(&longer[..ROW_BYTES_MAX]).is_ok());
+    assert!(layout.verify(&longer).is_err_and(|error| error.kind() == crate::ErrorKind::Corruption));
     let above = vec![7; ROW_BYTES_MAX - 3];
     let error =
         write(&layout, &[Value::Int(1), Value::Binary(&above)], &mut out).expect_err("a byte too many");
