@@ -29,12 +29,12 @@ use sync::Mutex;
 use vfs::Fs;
 use wal::{Appended, Flavor, Log, Record};
 
-pub(crate) use current::read as read_current;
 #[cfg(feature = "fuzzing")]
 pub(crate) use current::{line as current_line, parse as parse_current};
+pub(crate) use current::{mark_unfinished, read as read_current};
 pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
 pub(crate) use owner::Owner;
-pub(crate) use state::{State, TabletState};
+pub(crate) use state::{State, TabletState, VERSION_MAX};
 
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files};

@@ -18,8 +18,9 @@
 //! be wrong is only what is missing: an older version shows where a newer one is lost, and a deleted row comes back where
 //! its deletion is. Both are told.
 //!
-//! Memory: the operations of the log, a block of each index file, and two numbers for each row of a rowset whose block
-//! index is damaged.
+//! Memory: the newest operation of the log for each key; and of one table at a time, of each index file a block and what
+//! names the next few hundred, of each rowset the root of its block index, and 16 bytes for each row if it is damaged, and
+//! some ten thousand losses.
 
 mod log;
 mod merge;
@@ -27,10 +28,14 @@ mod report;
 mod root;
 mod rows;
 mod stock;
+#[cfg(test)]
+mod tests;
 mod write;
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use codec::Version;
 
 pub use report::{KeyRange, Loss, LossKind, RepairReport, RepairedTable, Source, TornLog};
 
@@ -38,7 +43,10 @@ use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;
 use crate::options::{Options, RuntimeMode};
 use crate::recovery::Listing;
-use crate::{Engine, recovery};
+use crate::{Engine, manifest, recovery};
+
+/// What claims to be of a later version is damage. A repaired database has as many left to give out as it will ever need.
+const VERSION_MAX: Version = Version(manifest::VERSION_MAX.0 / 2);
 
 /// How a repair goes about it.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +65,8 @@ pub struct RepairOptions {
 /// What becomes of batches in the log behind a damaged place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogAfterDamage {
-    /// They are left out, and reported: what is there is a prefix of the commits, as after a loss of power.
+    /// They are left out, and reported. Of what was in the log only, a prefix of the commits is there, as after a loss of
+    /// power; what later batches wrote to tables that have been flushed since is there too.
     #[default]
     LeaveOut,
     /// They are taken, and reported: more is there, but not everything that was committed before it.
@@ -102,9 +111,9 @@ impl From<Error> for RepairError {
 
 /// Writes a new database in `target` from what can be read in `source`.
 ///
-/// The source must not be open, and is not changed. The target must be empty or missing. It takes as long as reading
-/// the source twice if nothing is lost or the loss is not accepted, and once otherwise; then the new database is
-/// opened and checked. What an interrupted repair leaves in the target is no database: delete it and begin again.
+/// The source must not be open, and is not changed. The target must be empty or missing. The source is read once; twice
+/// if nothing turns out to be lost and a loss would not have been accepted. Then the new database is opened and checked.
+/// What a repair that failed or was interrupted leaves in the target does not open: remove it and begin again.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -148,7 +157,14 @@ pub fn repair(
         ..options.engine.clone()
     };
     let mut report = patient.read(Some((target, &target_options)))?;
-    check_written(target, target_options)?;
+    if !options.accept_loss && !report.is_lossless() {
+        // The disk did not give the second time what it gave the first. The target was not finished.
+        return Err(RepairError::WouldLose(Box::new(report)));
+    }
+    check_written(target, &target_options).inspect_err(|_| {
+        // It must not pass for a good one.
+        let _ = manifest::mark_unfinished(&*target_options.fs, target);
+    })?;
     report.is_written = true;
     Ok(report)
 }
@@ -193,9 +209,21 @@ impl<'a> Patient<'a> {
     /// Reads all there is, and writes it to a target if there is one.
     fn read(&self, target: Option<(&Path, &Options)>) -> Result<RepairReport, Error> {
         let mut report = RepairReport::new(self.options.show_keys);
-        let root = root::learn(self, &mut report)?;
+        let mut root = root::learn(self, &mut report)?;
+        if root.is_whole
+            && let Some(why) = root.lost_edits(self)
+        {
+            root.distrust(why, &mut report);
+        }
         let mut stock = stock::take(self, &root, &mut report)?;
         let mut log = log::read(self, &root, &stock, &mut report)?;
+        if let Some(why) = log.lost_edits.take() {
+            // What was found under the wrong belief is found again.
+            report = RepairReport::new(self.options.show_keys);
+            root.distrust(why, &mut report);
+            stock = stock::take(self, &root, &mut report)?;
+            log = log::read(self, &root, &stock, &mut report)?;
+        }
         let mut out = match target {
             Some((dir, options)) => Some(write::Target::create(dir, options, &root, &stock)?),
             None => None,
@@ -209,7 +237,12 @@ impl<'a> Patient<'a> {
                 repaired.read_through = read_through.0;
             }
         }
-        if let Some(out) = out {
+        rows.tell_unread(&mut report);
+        // The new files are opened next.
+        drop(rows);
+        if let Some(out) = out
+            && (self.options.accept_loss || report.is_lossless())
+        {
             out.finish()?;
         }
         Ok(report)
@@ -220,9 +253,23 @@ impl<'a> Patient<'a> {
     }
 }
 
+/// A path from the root on, without `.` and `..`. Links are not followed: they are none of ours.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            _ => plain.push(component),
+        }
+    }
+    plain
+}
+
 /// The target is no part of the source, and there is nothing in it.
 fn check_target(options: &Options, source: &Path, target: &Path) -> Result<(), Error> {
-    if target.starts_with(source) || source.starts_with(target) {
+    let (plain_source, plain_target) = (plain(source), plain(target));
+    if plain_target.starts_with(&plain_source) || plain_source.starts_with(&plain_target) {
         return Err(Error::invalid(format!(
             "a repair writes to another directory: {} and {} lie within one another",
             source.display(),
@@ -237,9 +284,18 @@ fn check_target(options: &Options, source: &Path, target: &Path) -> Result<(), E
     }
 }
 
+/// Whether an error says nothing of a file, but of the process that asks: it lacks descriptors, memory or a permission. Then
+/// nothing is lost, and the repair ends. What the disk does not give otherwise is damage.
+fn fails_repair(error: Option<&std::io::Error>) -> bool {
+    use std::io::ErrorKind::{OutOfMemory, PermissionDenied};
+    error.is_some_and(|error| {
+        vfs::is_out_of_descriptors(error) || matches!(error.kind(), OutOfMemory | PermissionDenied)
+    })
+}
+
 /// What was written is a sound database.
-fn check_written(target: &Path, options: Options) -> Result<(), Error> {
-    let engine = Engine::open(target, Options { create_if_missing: false, ..options })
+fn check_written(target: &Path, options: &Options) -> Result<(), Error> {
+    let engine = Engine::open(target, Options { create_if_missing: false, ..options.clone() })
         .map_err(|error| error.context("the repaired database does not open"))?;
     let report = engine.check()?;
     if let Some(problem) = report.problems.first() {

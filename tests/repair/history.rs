@@ -14,8 +14,8 @@ pub(crate) type State = Option<(i64, String)>;
 /// All states of each key of each table, in the order of their commits.
 pub(crate) struct History {
     pub(crate) states: BTreeMap<(&'static str, u32), Vec<State>>,
-    /// The version that was visible after the last of them.
-    pub(crate) versions: BTreeMap<(&'static str, u32), u64>,
+    /// The versions of the batch that brought the last of them.
+    pub(crate) versions: BTreeMap<(&'static str, u32), (u64, u64)>,
 }
 
 pub(crate) const TABLES: [&str; 2] = ["first", "second"];
@@ -78,10 +78,11 @@ pub(crate) fn killed(seed: u64) -> (SimFs, History) {
                 .expect("it fits");
                 changed.insert((TABLES[at], n), state);
             }
+            let before = engine.snapshot().version();
             batch.commit(Durability::Sync).expect("a good disk");
             let version = engine.snapshot().version();
             for (key, state) in changed {
-                versions.insert(key, version);
+                versions.insert(key, (before + 1, version));
                 states.entry(key).or_default().push(state);
             }
         }
@@ -127,15 +128,22 @@ impl History {
                 changed += 1;
                 let was_committed = row.is_none() || states.contains(&row);
                 assert!(was_committed, "{context}: {table_name} {}: {row:?} was never there", name(*n));
+                // The last state is what is missing: its version must be among those that are told to be lost.
+                let (first, last_version) = self.versions[&(table_name, *n)];
+                let is_of_it = |loss: &&nyala::Loss| {
+                    loss.versions.is_none_or(|lost| lost.0 <= last_version && first <= lost.1)
+                };
                 let is_told = match found {
-                    Some(_) => !report.losses_of(table_name, (name(*n),)).expect("a key of it").is_empty(),
+                    Some(_) => {
+                        report.losses_of(table_name, (name(*n),)).expect("a key of it").iter().any(is_of_it)
+                    }
                     None => report.losses.iter().any(|loss| {
                         loss.table.is_none() || matches!(loss.kind, LossKind::Manifest | LossKind::Table)
                     }),
                 };
                 // Records at the end of the log that are gone whole cannot be told from such as were never written.
-                let was_cut = context.contains(".wal")
-                    && found.is_some_and(|found| self.versions[&(table_name, *n)] > found.read_through);
+                let was_cut =
+                    context.contains(".wal") && found.is_some_and(|found| last_version > found.read_through);
                 let key = name(*n);
                 assert!(
                     is_told || was_cut,

@@ -328,7 +328,7 @@ fn a_repair_refuses_what_it_must_not_touch() {
     let error = failed(repair(DIR, TARGET, &careful(&disk)));
     assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
     engine.close().expect("a good disk");
-    for target in [DIR, "/db/inside", "/"] {
+    for target in [DIR, "/db/inside", "/", "/db/./inside", "/other/../db/inside", "/db/x/../../db"] {
         let error = failed(repair(DIR, target, &careful(&disk)));
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{target}: {error}");
     }
@@ -366,16 +366,182 @@ fn a_repair_that_the_disk_interrupts_leaves_nothing_that_opens() {
     let start = probe.operations();
     repair(DIR, TARGET, &careful(&probe)).expect("nothing is damaged");
     let calls = probe.operations() - start;
+    let rows = table(&Engine::open(TARGET, options(&probe)).expect("just repaired"), "first").count();
+    let rows = rows.expect("sound");
     let before = contents(&disk);
-    let mut failed = 0;
-    for n in (0..calls).step_by(7) {
+    let (mut failed, mut begun, mut empty, mut said, mut whole) = (0, 0, 0, 0, 0);
+    for n in 0..calls {
         let disk = disk.fork();
         disk.fail_at(disk.operations() + n, Fault::enospc().on(OpSet::CHANGES).forever());
+        let calls_before = disk.log().len();
         if repair(DIR, TARGET, &careful(&disk)).is_err() {
             failed += 1;
+            let changes = disk.log()[calls_before..].iter().filter(|call| call.changes_disk()).count();
             disk.clear_faults();
             assert!(contents(&disk) == before, "call {n}: the source was changed");
+            let left: Vec<_> = disk.paths().into_iter().filter(|path| path.starts_with(TARGET)).collect();
+            if left.iter().all(|path| path.ends_with("LOCK")) {
+                // The first thing that it does could not be done.
+                empty += 1;
+                assert!(changes < 12, "call {n}: {changes} changes, and {left:?} is left");
+                continue;
+            }
+            begun += 1;
+            match Engine::open(TARGET, options(&disk)) {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corruption, "call {n}: {error}");
+                    said += usize::from(error.to_string().contains("repair again"));
+                }
+                // It was being checked, and nothing could be written any more, not even that.
+                Ok(engine) => {
+                    whole += 1;
+                    assert!(engine.check().expect("a good disk").is_clean(), "call {n}");
+                    assert_eq!(table(&engine, "first").count().expect("sound"), rows, "call {n}");
+                }
+            }
         }
     }
-    assert!(failed > 5, "{failed} of {calls}");
+    // All but those in which that text itself could not be written.
+    assert!(failed > 50 && begun > 20 && empty > 5, "{failed}: {begun}, {empty}");
+    assert!(said + whole + 3 > begun && said > whole, "{begun}, {said}, {whole}");
+}
+
+/// What the disk gives the first time and not the second is not lost unsaid.
+#[test]
+fn what_is_lost_in_the_second_reading_needs_to_be_accepted_too() {
+    use nyala::vfs::sim::{Fault, OpSet};
+    let (disk, history) = killed(6);
+    let probe = disk.fork();
+    let start = probe.operations();
+    examine(DIR, &careful(&probe)).expect("nothing is damaged");
+    let first = probe.operations() - start;
+    let probe = disk.fork();
+    let start = probe.operations();
+    repair(DIR, TARGET, &careful(&probe)).expect("nothing is damaged");
+    let all = probe.operations() - start;
+    let mut refused = 0;
+    for n in first..all {
+        let disk = disk.fork();
+        disk.fail_at(disk.operations() + n, Fault::eio().on(OpSet::READS));
+        match repair(DIR, TARGET, &careful(&disk)) {
+            Ok(report) => {
+                assert!(report.is_lossless(), "call {n}: {report}");
+                history.assert_repaired(&disk, Path::new(TARGET), &report, &format!("call {n}"));
+            }
+            Err(RepairError::WouldLose(report)) => {
+                assert!(!report.is_written && !report.is_lossless(), "call {n}: {report}");
+                disk.clear_faults();
+                if !disk.paths().iter().any(|path| path.starts_with(TARGET)) {
+                    // That was the end of the first reading.
+                    continue;
+                }
+                refused += 1;
+                let error = Engine::open(TARGET, options(&disk)).expect_err("it was not accepted");
+                assert_eq!(error.kind(), ErrorKind::Corruption, "call {n}: {error}");
+            }
+            Err(RepairError::Failed(_)) => {}
+            Err(other) => panic!("call {n}: {other}"),
+        }
+    }
+    assert!(refused > 10, "{refused} of {first} to {all}");
+}
+
+/// A disk that lost the end of the manifest although it had confirmed its sync: the manifest can be read whole, and is not
+/// all there was. The log tells, or a file.
+#[test]
+fn a_manifest_that_has_lost_edits_is_not_taken_for_all_there_was() {
+    let cut_last_edit = |disk: &SimFs| {
+        let path = largest(disk, "manifest");
+        let found = records(&read(disk, &path));
+        let last = found[found.len() - 1];
+        disk.damage(&path, |bytes| bytes[last.offset..].fill(0)).expect("it is there");
+    };
+    // A table that is in the log only.
+    let disk = sixty_rows();
+    let engine = Engine::open(DIR, options(&disk)).expect("a sound database");
+    let later = engine.create_table("later", crate::support::schema()).expect("a new name");
+    later.upsert((name(1), 1, "of the later one")).expect("a good disk");
+    engine.sync().expect("a good disk");
+    let in_log = disk.fork();
+    cut_last_edit(&in_log);
+    let error = Engine::open(DIR, options(&in_log)).expect_err("the log tells");
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    let Err(RepairError::WouldLose(report)) = repair(DIR, TARGET, &careful(&in_log)) else {
+        panic!("a table is gone")
+    };
+    assert!(report.losses.iter().any(|loss| loss.kind == LossKind::Manifest), "{report}");
+    let table =
+        report.losses.iter().find(|loss| loss.kind == LossKind::Table).expect("of which nothing is known");
+    assert_eq!(table.count, Some(1), "{report}");
+    assert_eq!(report.tables[0].rows, 60, "{report}");
+
+    // Files that were merged into others, which the manifest does not know.
+    let before = [files(&disk, "idx"), files(&disk, "row")].concat();
+    engine.flush().expect("a good disk");
+    let mut laters = [files(&disk, "idx"), files(&disk, "row")].concat();
+    laters.retain(|path| !before.contains(path));
+    let t = crate::support::table(&engine);
+    t.upsert((name(2), 200, "newer")).expect("a good disk");
+    engine.flush().expect("a good disk");
+    let merged = files(&disk, "idx");
+    t.compact().expect("a good disk");
+    let disk = disk.fork();
+    cut_last_edit(&disk);
+    for path in merged.iter().filter(|path| !laters.contains(path)) {
+        // Some are gone already.
+        let _ = disk.remove(path);
+    }
+    assert!(Engine::open(DIR, options(&disk.fork())).is_err(), "files that are named are gone");
+    let Err(RepairError::WouldLose(report)) = repair(DIR, TARGET, &careful(&disk)) else {
+        panic!("the manifest is not all there was")
+    };
+    assert!(report.losses.iter().any(|loss| loss.kind == LossKind::Manifest), "{report}");
+    repair(DIR, TARGET, &accepting(&disk)).expect("it is accepted");
+    let engine = Engine::open(TARGET, options(&disk)).expect("just repaired");
+    let t = engine.existing_table("t").expect("it is there");
+    assert_eq!(t.count().expect("sound"), 60);
+    let row = t.get((name(2),)).expect("sound").expect("it is there");
+    assert_eq!(row.get::<i64>("number").expect("a number"), 200, "what was merged last is taken");
+    assert!(engine.existing_table("later").expect("it is there").exists((name(1),)).expect("sound"));
+}
+
+/// Without a manifest nothing says that an index file is gone but the rows that it led to.
+#[test]
+fn rows_that_nothing_leads_to_are_told_of() {
+    let disk = sixty_rows();
+    for path in files(&disk, "manifest") {
+        disk.remove(&path).expect("it is there");
+    }
+    let report = examine(DIR, &careful(&disk)).expect("a good disk");
+    let is_of = |report: &RepairReport, kind: &str| {
+        report.losses.iter().any(|loss| loss.file.as_ref().is_some_and(|file| file.ends_with(kind)))
+    };
+    assert!(!is_of(&report, ".row"), "{report}");
+    remove(&disk, "idx");
+    let report = examine(DIR, &careful(&disk)).expect("a good disk");
+    assert!(is_of(&report, ".row"), "{report}");
+}
+
+/// A batch is there whole or not at all, also if its record is whole and an operation in it is none.
+#[test]
+fn a_batch_with_an_operation_that_is_none_is_left_out_whole() {
+    let disk = sixty_rows();
+    {
+        let engine = Engine::open(DIR, options(&disk)).expect("a sound database");
+        write(&engine, 100, 105);
+        engine.sync().expect("a good disk");
+        std::mem::forget(engine);
+    }
+    let log = files(&disk, "wal").pop().expect("a log");
+    crate::forge::forge_log(&disk, &log, |body| {
+        // The last operation's row is not text any more.
+        if body.len() > 100 {
+            *body.last_mut().expect("a row") = 0xff;
+        }
+    });
+    let report = repair(DIR, TARGET, &accepting(&disk.fork())).err().map(|error| error.to_string());
+    let forked = disk.fork();
+    let repaired = repair(DIR, TARGET, &accepting(&forked)).expect("it is accepted");
+    assert_eq!(repaired.tables[0].rows, 60, "{repaired} {report:?}");
+    assert!(repaired.losses.iter().any(|loss| loss.kind == LossKind::Log), "{repaired}");
 }

@@ -16,6 +16,8 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 /// The features that a reader has to know. None yet.
 const REQUIRED_FEATURES: u64 = 0;
 const BYTES_MAX: u64 = 256;
+/// What a repair puts there before anything else, so that the directory is no database until the repair has ended.
+const UNFINISHED_REPAIR: &[u8] = b"a repair of nyala's that has not ended\n";
 
 pub(crate) fn line(manifest: FileId) -> String {
     let text = format!("nyala {FORMAT_VERSION} {REQUIRED_FEATURES:x} {manifest} ");
@@ -27,6 +29,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<FileId, Error> {
     let damaged = |why: &str| Error::new(ErrorKind::Corruption, format!("{CURRENT} {why}"));
     if bytes.is_empty() {
         return Err(damaged("is empty"));
+    }
+    if bytes == UNFINISHED_REPAIR {
+        return Err(damaged("says that a repair did not end: remove the directory, and repair again"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| damaged("is not text"))?;
     let mut words = text.split(' ');
@@ -78,6 +83,25 @@ pub(crate) fn read(fs: &dyn Fs, dir: &std::path::Path) -> Result<Option<FileId>,
     }
 }
 
+/// Has `CURRENT` say that a repair has not ended, whatever it said before: no open takes the directory for a database.
+pub(crate) fn mark_unfinished(fs: &dyn Fs, dir: &std::path::Path) -> Result<(), Error> {
+    let path = dir.join(CURRENT);
+    match fs.remove(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io_write("removing CURRENT", error));
+        }
+        _ => {}
+    }
+    let write = || {
+        let file = fs.create(&path)?;
+        file.write_all_at(UNFINISHED_REPAIR, 0)?;
+        Ok(file)
+    };
+    let file = write().map_err(|error| Error::io_write("writing CURRENT", error))?;
+    file.sync().map_err(|error| Error::sync("syncing CURRENT", error))?;
+    fs.sync_dir(dir).map_err(|error| Error::sync("syncing the directory", error))
+}
+
 /// Writes the line that names `manifest` beside the one in force.
 pub(crate) fn prepare(files: &Files, manifest: FileId) -> Result<(), Error> {
     let temporary = files.dir.join(CURRENT_TEMPORARY);
@@ -126,6 +150,13 @@ mod tests {
                 parse(&bytes).expect_err("changed");
             }
         }
+    }
+
+    #[test]
+    fn a_repair_that_has_not_ended_is_no_database() {
+        let error = parse(UNFINISHED_REPAIR).expect_err("no line");
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert!(error.to_string().contains("repair again"), "{error}");
     }
 
     #[test]

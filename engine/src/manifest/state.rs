@@ -15,7 +15,7 @@ use crate::rowset::rowset_id;
 
 /// No version above this is ever given out: at a billion a second it takes a century to get there. What claims to be
 /// above it is damage, and nothing that is counted from a version overflows.
-const VERSION_MAX: Version = Version(1 << 62);
+pub(crate) const VERSION_MAX: Version = Version(1 << 62);
 
 /// All that is on disk, as of the last edit.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,7 +11,7 @@ use encoded_key::KeyDecoder;
 use super::report::{KeyRange, Loss, LossKind, RepairReport, TornLog};
 use super::root::Root;
 use super::stock::{Stock, Table};
-use super::{LogAfterDamage, Patient};
+use super::{LogAfterDamage, Patient, VERSION_MAX};
 use crate::batch::ops::{Op, OpKind, Ops};
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, file_name};
@@ -32,6 +32,8 @@ pub(super) struct LogTaken {
     pub(super) ops: LogOps,
     /// The last version that was read.
     pub(super) last_version: Version,
+    /// Why the manifest, which can be read whole, is not all there was.
+    pub(super) lost_edits: Option<String>,
 }
 
 /// Reads the log.
@@ -48,7 +50,8 @@ pub(super) fn read(
     let present = patient.listing.of(FileKind::Log);
     let mut taker = Taker {
         tables: stock.tables.iter().map(|table| (table.desc.id, table)).collect(),
-        is_whole: root.is_whole,
+        root,
+        lost_edits: None,
         ops: LogOps::new(),
         last_version: Version(0),
         gap: None,
@@ -69,7 +72,7 @@ pub(super) fn read(
             Err(error) => strict = Some(error.to_string()),
         }
     }
-    let start = if root.is_whole { root.state.log_start } else { FileId(0) };
+    let start = root.state.log_start;
     let segments: Vec<FileId> = present.into_iter().filter(|id| *id >= start).collect();
     taker.report.log_segments = segments.len() as u64;
     if root.is_whole && !segments.contains(&start) {
@@ -102,7 +105,8 @@ struct LeftOut {
 
 struct Taker<'a> {
     tables: BTreeMap<TableId, &'a Table>,
-    is_whole: bool,
+    root: &'a Root,
+    lost_edits: Option<String>,
     ops: LogOps,
     last_version: Version,
     /// The first damaged place that hides records.
@@ -166,19 +170,17 @@ impl Taker<'_> {
         {
             *last = record.first_version.0.saturating_sub(1).max(*first);
         }
+        // All of a batch or nothing.
+        if let Err(why) = self.check_batch(record) {
+            let (at, bytes) = (record.position, record.end.offset.saturating_sub(record.position.offset));
+            let why = format!("the batch at {at}: {why}");
+            self.gap(wal::Gap { at, bytes, is_tail: false, hides_records: true, why });
+            return;
+        }
         let is_taken = self.gap.is_none() || self.after_damage == LogAfterDamage::Take;
         let mut version = record.first_version;
-        for op in Ops::new(record.body) {
-            let checked = op.map_err(|error| error.to_string()).and_then(|op| self.check(&op).map(|()| op));
-            let op = match checked {
-                Ok(op) => op,
-                Err(why) => {
-                    let why = format!("the batch at {}: {why}", record.position);
-                    let at = record.position;
-                    self.gap(wal::Gap { at, bytes: 0, is_tail: false, hides_records: true, why });
-                    return;
-                }
-            };
+        for op in Ops::new(record.body).flatten() {
+            self.look_for_lost_edits(&op, version);
             if self.gap.is_some() {
                 self.note_behind(&op, version);
             }
@@ -189,6 +191,31 @@ impl Taker<'_> {
             version = version.next();
         }
         self.report.log_batches += u64::from(is_taken);
+    }
+
+    fn check_batch(&self, record: &wal::ReplayRecord<'_>) -> Result<(), String> {
+        let mut last = record.first_version;
+        for op in Ops::new(record.body) {
+            self.check(&op.map_err(|error| error.to_string())?)?;
+            if last.0 == 0 || last > VERSION_MAX {
+                return Err(format!("version {last} was never given out"));
+            }
+            last = last.next();
+        }
+        Ok(())
+    }
+
+    /// The manifest names a table, and a ceiling of versions, before the log may speak of them.
+    fn look_for_lost_edits(&mut self, op: &Op<'_>, version: Version) {
+        let state = &self.root.state;
+        let is_known = op.table < state.next_table && version <= state.version_ceiling;
+        if self.root.is_whole && !is_known && self.lost_edits.is_none() {
+            self.lost_edits = Some(format!(
+                "it has lost edits: the log holds version {version} of table {}, and it knows tables below {} and versions \
+                 up to {} only",
+                op.table, state.next_table, state.version_ceiling
+            ));
+        }
     }
 
     fn check(&self, op: &Op<'_>) -> Result<(), String> {
@@ -206,7 +233,7 @@ impl Taker<'_> {
     fn op(&mut self, op: &Op<'_>, version: Version) {
         if !self.tables.contains_key(&op.table) {
             // With a whole manifest it was dropped.
-            if !self.is_whole {
+            if !self.root.is_whole {
                 *self.unknown.entry(op.table).or_default() += 1;
             }
             return;
@@ -245,7 +272,8 @@ impl Taker<'_> {
     }
 
     fn finish(self) -> LogTaken {
-        let Taker { tables, left_out, unknown, after_damage, report, ops, last_version, .. } = self;
+        let Taker { tables, left_out, unknown, after_damage, report, ops, last_version, lost_edits, .. } =
+            self;
         for (id, behind) in left_out {
             let Some(table) = tables.get(&id) else { continue };
             let why = match after_damage {
@@ -269,7 +297,7 @@ impl Taker<'_> {
             loss.count = Some(operations);
             report.lose(loss);
         }
-        LogTaken { ops, last_version }
+        LogTaken { ops, last_version, lost_edits }
     }
 }
 

@@ -13,17 +13,15 @@ use codec::{FileId, Location, SchemaVersion, Version};
 use pkindex::{Entry, Place, Properties, wire};
 use sstable::{FileInfo, KeyedReader, KeyedSalvage, LostEntries};
 
-use super::Patient;
 use super::log::{LogOp, is_key, is_row};
-use super::report::{KeyRange, Loss, LossKind, RepairReport, RepairedTable};
+use super::report::{KeyRange, Loss, LossKind, Losses, RepairReport, RepairedTable};
 use super::rows::{FoundRow, RowSources};
 use super::stock::{IndexSource, Table};
 use super::write::{TableOutputs, TableWriter, Target};
+use super::{Patient, VERSION_MAX, fails_repair};
 use crate::error::Error;
 use crate::files::{FileKind, file_name, path};
-
-/// No operation was ever given a version as great as this.
-const VERSION_MAX: Version = Version(1 << 62);
+use crate::manifest::Owner;
 
 /// Repairs one table.
 ///
@@ -55,6 +53,7 @@ pub(super) fn table(
         log: ops.into_iter().peekable(),
         rows,
         unread: None,
+        losses: Losses::default(),
         report,
         writer: outputs.as_ref().map(TableOutputs::writer),
         last_version: Version(0),
@@ -65,7 +64,11 @@ pub(super) fn table(
     while merge.next_key()? {}
     merge.end_unread();
     merge.tell_lost_entries();
-    let Merge { repaired, report, writer, last_version, .. } = merge;
+    let Merge { repaired, rows, report, writer, last_version, losses, .. } = merge;
+    rows.close();
+    for loss in losses.into_list() {
+        report.lose_keys(loss, &table.schema);
+    }
     report.tables.push(repaired);
     if let (Some(target), Some(writer)) = (target, writer) {
         target.install(table, writer.finish()?, last_version)?;
@@ -88,13 +91,13 @@ enum Candidate {
     Deleted,
 }
 
-/// Neighbouring keys whose rows could not be read, for the same reason.
+/// Neighbouring keys of which something could not be read, for the same reason.
 struct Unread {
     loss: Loss,
     first: Vec<u8>,
     last: Vec<u8>,
     keys: u64,
-    versions: (Version, Version),
+    versions: Option<(Version, Version)>,
 }
 
 struct Merge<'a, 'r> {
@@ -106,6 +109,7 @@ struct Merge<'a, 'r> {
     log: Peekable<std::collections::btree_map::IntoIter<Vec<u8>, LogOp>>,
     rows: &'a mut RowSources<'r>,
     unread: Option<Unread>,
+    losses: Losses,
     report: &'a mut RepairReport,
     writer: Option<TableWriter<'a>>,
     last_version: Version,
@@ -115,10 +119,16 @@ impl Merge<'_, '_> {
     fn open(&mut self, patient: &Patient<'_>, source: &IndexSource) -> Result<(), Error> {
         let file = path(patient.dir, source.id, FileKind::Index);
         let opened = match KeyedSalvage::open(&**patient.fs(), &file, source.id) {
-            Err(error) if error.is_unsupported() => return Err(error.into()),
+            Err(error) if error.is_unsupported() || fails_repair(error.io()) => return Err(error.into()),
             opened => opened.map_err(|error| error.to_string()),
         };
         let opened = opened.and_then(|salvage| {
+            let properties =
+                salvage.user_properties().and_then(|bytes| Properties::decode(source.id, bytes).ok());
+            let owner = properties.and_then(|properties| Owner::decode(&properties.owner).ok());
+            if owner.is_some_and(|owner| owner.table != self.table.desc.id) {
+                return Err("the file says that it is another table's".to_owned());
+            }
             let Some(expected) = &source.expected else { return Ok(salvage) };
             let cache = sstable::Cache::new(1 << 20);
             match KeyedReader::open(&**patient.fs(), &file, source.id, cache, None) {
@@ -200,6 +210,11 @@ impl Merge<'_, '_> {
             };
             candidates.push((op.version, candidate));
         }
+        if candidates.is_empty() {
+            // Its list of versions cannot be read, and nobody else has the key.
+            self.repaired.lost_rows += 1;
+            return Ok(true);
+        }
         // Newest first; a row that is at hand before one that has to be read.
         candidates
             .sort_by_key(|(version, candidate)| (Reverse(*version), matches!(candidate, Candidate::At(_))));
@@ -219,10 +234,7 @@ impl Merge<'_, '_> {
                 _ => Ok(()),
             });
         if let Err(why) = decoded {
-            let mut loss = self.index_loss(id, why);
-            loss.keys =
-                KeyRange { lower: Bound::Included(key.to_vec()), upper: Bound::Included(key.to_vec()) };
-            self.report.lose_keys(loss, &self.table.schema);
+            self.note_unread(LossKind::Index, key, None, file_name(id, FileKind::Index), why);
             return;
         }
         candidates.extend(entries.iter().map(|entry| match entry.place {
@@ -242,7 +254,7 @@ impl Merge<'_, '_> {
                 Candidate::Deleted => break,
                 Candidate::Row(schema, row) => ("the log".to_owned(), Ok(FoundRow { schema, row })),
                 Candidate::At(location) => {
-                    (file_name(location.rowset.into(), FileKind::Rows), self.rows.get(location, version))
+                    (file_name(location.rowset.into(), FileKind::Rows), self.rows.get(location, version)?)
                 }
             };
             let row = row.and_then(|row| is_row(self.table, row.schema, &row.row).map(|()| row));
@@ -266,8 +278,10 @@ impl Merge<'_, '_> {
         match failed {
             Some((version, file, why)) => {
                 self.repaired.older_rows += u64::from(taken.is_some());
-                self.note_unread(key, version, file, why);
+                self.note_unread(LossKind::Rows, key, Some(version), file, why);
             }
+            // What of its index entries cannot be read is told already.
+            None if self.unread.as_ref().is_some_and(|unread| unread.last == key) => {}
             None => self.end_unread(),
         }
         if let (Some((version, found)), Some(writer)) = (taken, &mut self.writer) {
@@ -276,28 +290,36 @@ impl Merge<'_, '_> {
         Ok(())
     }
 
-    fn note_unread(&mut self, key: &[u8], version: Version, file: String, why: String) {
+    fn note_unread(
+        &mut self,
+        kind: LossKind,
+        key: &[u8],
+        version: Option<Version>,
+        file: String,
+        why: String,
+    ) {
+        let versions = version.map(|version| (version, version));
         if let Some(unread) = &mut self.unread
-            && unread.loss.file.as_ref() == Some(&file)
+            && (unread.loss.kind, unread.loss.file.as_ref()) == (kind, Some(&file))
         {
-            unread.last = key.to_vec();
+            unread.last.clear();
+            unread.last.extend_from_slice(key);
             unread.keys += 1;
-            let (first, last) = unread.versions;
-            unread.versions = (first.min(version), last.max(version));
+            unread.versions = unread.versions.zip(versions).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
             return;
         }
         self.end_unread();
-        let loss = Loss::new(LossKind::Rows, why).of_table(&self.table.desc.name).in_file(file);
+        let loss = Loss::new(kind, why).of_table(&self.table.desc.name).in_file(file);
         let (first, last) = (key.to_vec(), key.to_vec());
-        self.unread = Some(Unread { loss, first, last, keys: 1, versions: (version, version) });
+        self.unread = Some(Unread { loss, first, last, keys: 1, versions });
     }
 
     fn end_unread(&mut self) {
         let Some(Unread { mut loss, first, last, keys, versions }) = self.unread.take() else { return };
         loss.keys = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
         loss.count = Some(keys);
-        loss.versions = Some((versions.0.0, versions.1.0));
-        self.report.lose_keys(loss, &self.table.schema);
+        loss.versions = versions.map(|(first, last)| (first.0, last.0));
+        self.losses.push(loss);
     }
 
     /// What was missing in the index files, between which keys.

@@ -2,6 +2,7 @@
 //!
 //! Owns the report and its words. Keys are in the ranges; the texts show them only if the options say so.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -101,7 +102,7 @@ pub struct Loss {
     pub keys: KeyRange,
     /// Which versions, the first and the last, as far as that is known.
     pub versions: Option<(u64, u64)>,
-    /// Which file, by its name.
+    /// Which file, by its name; `None` if it is none in particular, or several.
     pub file: Option<String>,
     /// Where in the file, in bytes.
     pub offset: Option<u64>,
@@ -177,6 +178,16 @@ impl KeyRange {
         KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
+    fn bytes(&self) -> usize {
+        [&self.lower, &self.upper]
+            .map(|bound| match bound {
+                Bound::Included(key) | Bound::Excluded(key) => key.len(),
+                Bound::Unbounded => 0,
+            })
+            .iter()
+            .sum()
+    }
+
     /// Whether an encoded key lies in it.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -222,6 +233,67 @@ impl Loss {
     #[must_use]
     pub fn concerns(&self, table: &str, encoded_key: &[u8]) -> bool {
         self.table.as_deref().is_none_or(|own| own == table) && self.keys.contains(encoded_key)
+    }
+}
+
+/// So many losses of one kind are told one by one for each table; if there are twice as many, neighbours are told together.
+const LOSSES_KEPT: usize = 20_000;
+/// And so many bytes of keys.
+const KEY_BYTES_KEPT: usize = 32 << 20;
+
+/// The losses of a table whose keys are known, in key order. There may be one for each key; what is kept of them has a
+/// bound, at the price of ranges that are wider than they need be.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    kinds: BTreeMap<LossKind, Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    losses: Vec<Loss>,
+    key_bytes: usize,
+}
+
+impl Losses {
+    /// Adds a loss. Of its kind, it begins behind those before it, and its range is closed.
+    pub(super) fn push(&mut self, loss: Loss) {
+        let kept = self.kinds.entry(loss.kind).or_default();
+        kept.key_bytes += loss.keys.bytes();
+        kept.losses.push(loss);
+        if kept.losses.len() >= 2 * LOSSES_KEPT || kept.key_bytes >= 2 * KEY_BYTES_KEPT {
+            kept.fold();
+        }
+    }
+
+    pub(super) fn into_list(self) -> impl Iterator<Item = Loss> {
+        self.kinds.into_values().flat_map(|kept| kept.losses)
+    }
+}
+
+impl Kept {
+    /// Makes one of each two neighbours.
+    fn fold(&mut self) {
+        let mut losses = std::mem::take(&mut self.losses).into_iter();
+        while let Some(mut loss) = losses.next() {
+            if let Some(next) = losses.next() {
+                loss.take_in(next);
+            }
+            self.losses.push(loss);
+        }
+        self.key_bytes = self.losses.iter().map(|loss| loss.keys.bytes()).sum();
+    }
+}
+
+impl Loss {
+    /// Becomes a loss of all that lies from its own beginning to the end of a later one.
+    fn take_in(&mut self, later: Loss) {
+        self.keys.upper = later.keys.upper;
+        self.count = self.count.zip(later.count).map(|(a, b)| a + b);
+        self.versions = self.versions.zip(later.versions).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+        if self.file != later.file {
+            self.file = None;
+            "of several files; these are too many to be told one by one".clone_into(&mut self.why);
+        }
     }
 }
 

@@ -8,8 +8,8 @@
 
 use codec::FileId;
 
-use super::Patient;
 use super::report::{Loss, LossKind, RepairReport, Source};
+use super::{Patient, VERSION_MAX};
 use crate::error::{Error, ErrorKind};
 use crate::files::{CURRENT, FileKind, file_name};
 use crate::manifest::{self, Edit, State};
@@ -19,6 +19,32 @@ pub(super) struct Root {
     pub(super) state: State,
     /// Whether the state is the one in force: then nothing else belongs to the database.
     pub(super) is_whole: bool,
+}
+
+impl Root {
+    /// Why the manifest, which can be read whole, is nevertheless not all there was, as far as the directory shows: something
+    /// that it names is gone, and there are files that it never knew of.
+    pub(super) fn lost_edits(&self, patient: &Patient<'_>) -> Option<String> {
+        let is_newer = |id: &FileId| *id >= self.state.next_file;
+        let of = |kind| patient.listing.of(kind).into_iter().find(is_newer).map(|id| file_name(id, kind));
+        let newer = of(FileKind::Index).or_else(|| of(FileKind::Rows))?;
+        let mut named = self.state.files().map(|(kind, info)| (info.id, kind));
+        let gone = named
+            .find(|(id, kind)| !patient.listing.has(*id, *kind))
+            .or_else(|| {
+                let log_start = (self.state.log_start, FileKind::Log);
+                (!patient.listing.has(log_start.0, log_start.1)).then_some(log_start)
+            })
+            .map(|(id, kind)| file_name(id, kind))?;
+        Some(format!("it has lost edits: it names {gone}, which is gone, and does not know of {newer}"))
+    }
+
+    /// Goes on without relying on the manifest.
+    pub(super) fn distrust(&mut self, why: String, report: &mut RepairReport) {
+        self.is_whole = false;
+        report.source = Source::PartOfManifest;
+        report.lose(Loss::new(LossKind::Manifest, why));
+    }
 }
 
 /// Learns it.
@@ -182,5 +208,8 @@ fn in_part(
         report.note(format!("{name}, an older one, is taken in its place"));
     }
     report.lose(loss);
-    Ok(Root { state, is_whole: false })
+    let mut root = Root { state, is_whole: false };
+    // Nobody has checked what these edits add up to.
+    root.state.version_ceiling = root.state.version_ceiling.min(VERSION_MAX);
+    Ok(root)
 }

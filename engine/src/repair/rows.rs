@@ -3,14 +3,17 @@
 //! By its ordinal where the rowset's block index can be read, and by its version where not: no other row has it. Either
 //! way the version stored with the row must be the one that was asked for, so that none is taken for another.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use codec::{FileId, Location, RowId, RowsetId, SchemaVersion, Version};
 use sstable::{Cache, Caching, Direction, FileInfo, OrdinalCursor, OrdinalReader, OrdinalSalvage, RowBlock};
 
-use super::Patient;
-use crate::files::{FileKind, path};
+use super::report::{Loss, LossKind, RepairReport};
+use super::{Patient, fails_repair};
+use crate::error::Error;
+use crate::files::{FileKind, file_name, path};
 use crate::rowset::stored_row;
 
 /// Enough for the block indexes of the rowsets that are read; rows are not kept.
@@ -21,6 +24,8 @@ pub(super) struct RowSources<'a> {
     patient: &'a Patient<'a>,
     known: BTreeMap<RowsetId, Option<FileInfo>>,
     open: BTreeMap<RowsetId, RowSource>,
+    /// The rowsets that some entry led to.
+    asked: BTreeSet<RowsetId>,
     cache: Arc<Cache>,
 }
 
@@ -34,8 +39,8 @@ pub(super) struct FoundRow {
 struct RowSource {
     /// Reads by ordinal, if the file's end can be read; or why nothing of the file is taken.
     rows: Result<Option<OrdinalCursor>, String>,
-    /// Reads by version; made when a row cannot be read otherwise.
-    by_version: Option<ByVersion>,
+    /// Reads by version; made when a row cannot be read otherwise. `Some(None)` if that cannot be.
+    by_version: Option<Option<ByVersion>>,
 }
 
 struct ByVersion {
@@ -50,20 +55,48 @@ impl<'a> RowSources<'a> {
         patient: &'a Patient<'a>,
         known: BTreeMap<RowsetId, Option<FileInfo>>,
     ) -> RowSources<'a> {
-        RowSources { patient, known, open: BTreeMap::new(), cache: Cache::new(CACHE_BYTES) }
+        let (open, asked) = (BTreeMap::new(), BTreeSet::new());
+        RowSources { patient, known, open, asked, cache: Cache::new(CACHE_BYTES) }
     }
 
-    /// The row that was written as `version`, which an entry says lies at `location`.
-    pub(super) fn get(&mut self, location: Location, version: Version) -> Result<FoundRow, String> {
+    /// Closes the rowsets of a table that is done.
+    pub(super) fn close(&mut self) {
+        self.open.clear();
+    }
+
+    /// Tells of rowsets that nothing has led to, if no manifest says what belongs together: they may be left over, or the
+    /// index file that led to them may be gone.
+    pub(super) fn tell_unread(&self, report: &mut RepairReport) {
+        for (&id, info) in &self.known {
+            if info.is_none() && !self.asked.contains(&id) {
+                let why =
+                    "no index file leads to its rows: they are missing, unless it is left over from before";
+                report.lose(Loss::new(LossKind::File, why).in_file(file_name(id.into(), FileKind::Rows)));
+            }
+        }
+    }
+
+    /// The row that was written as `version`, which an entry says lies at `location`; or why it cannot be read.
+    ///
+    /// # Errors
+    /// Those that say nothing of the file.
+    pub(super) fn get(
+        &mut self,
+        location: Location,
+        version: Version,
+    ) -> Result<Result<FoundRow, String>, Error> {
         let Some(expected) = self.known.get(&location.rowset) else {
-            return Err("no such rowset is known".to_owned());
+            return Ok(Err("no such rowset is known".to_owned()));
         };
-        let (patient, cache) = (self.patient, &self.cache);
-        let source = self
-            .open
-            .entry(location.rowset)
-            .or_insert_with(|| RowSource::open(patient, location.rowset, expected.as_ref(), cache));
-        source.get(patient, location, version)
+        let source = match self.open.entry(location.rowset) {
+            Entry::Occupied(source) => source.into_mut(),
+            Entry::Vacant(place) => {
+                self.asked.insert(location.rowset);
+                let opened = RowSource::open(self.patient, location.rowset, expected.as_ref(), &self.cache)?;
+                place.insert(opened)
+            }
+        };
+        source.get(self.patient, location, version)
     }
 }
 
@@ -73,7 +106,7 @@ impl RowSource {
         id: RowsetId,
         expected: Option<&FileInfo>,
         cache: &Arc<Cache>,
-    ) -> RowSource {
+    ) -> Result<RowSource, Error> {
         let file = FileId::from(id);
         let path = path(patient.dir, file, FileKind::Rows);
         let rows = match OrdinalReader::open(&**patient.fs(), &path, file, Arc::clone(cache), None) {
@@ -94,25 +127,39 @@ impl RowSource {
                 }
             }
             Err(error) if error.is_corruption() => Ok(None),
+            Err(error) if fails_repair(error.io()) => return Err(error.into()),
+            // The disk may not give the end of the file only.
+            Err(error) if error.io().is_some_and(|error| error.kind() != std::io::ErrorKind::NotFound) => {
+                Ok(None)
+            }
             Err(error) => Err(error.to_string()),
         };
-        RowSource { rows, by_version: None }
+        Ok(RowSource { rows, by_version: None })
     }
 
-    fn get(&mut self, patient: &Patient<'_>, at: Location, version: Version) -> Result<FoundRow, String> {
+    fn get(
+        &mut self,
+        patient: &Patient<'_>,
+        at: Location,
+        version: Version,
+    ) -> Result<Result<FoundRow, String>, Error> {
         let why = match &mut self.rows {
-            Err(why) => return Err(why.clone()),
+            Err(why) => return Ok(Err(why.clone())),
             Ok(None) => "the file has no end that can be read".to_owned(),
             Ok(Some(rows)) => match by_ordinal(rows, at, version) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return Ok(Ok(found)),
                 Err(why) => why,
             },
         };
-        if self.by_version.is_none() {
-            self.by_version = Some(ByVersion::learn(patient, at.rowset).map_err(|_| why.clone())?);
-        }
-        let by_version = self.by_version.as_mut().expect("just made");
-        by_version.get(at, version).ok_or(why)
+        let by_version = match &mut self.by_version {
+            Some(by_version) => by_version,
+            None => self.by_version.insert(match ByVersion::learn(patient, at.rowset) {
+                Ok(learnt) => Some(learnt),
+                Err(error) if fails_repair(error.io()) => return Err(error.into()),
+                Err(_) => None,
+            }),
+        };
+        Ok(by_version.as_mut().and_then(|by_version| by_version.get(at, version)).ok_or(why))
     }
 }
 

@@ -10,9 +10,9 @@ use codec::{FileId, RowsetId, TableId, TabletId, Version};
 use pkindex::{Place, Properties, wire};
 use sstable::{FileInfo, KeyedSalvage, OrdinalSalvage};
 
-use super::Patient;
 use super::report::{KeyRange, Loss, LossKind, RepairReport};
 use super::root::Root;
+use super::{Patient, fails_repair};
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, file_name, path};
 use crate::manifest::{Owner, TableDesc};
@@ -52,8 +52,7 @@ pub(super) struct IndexSource {
 /// # Errors
 /// `UnsupportedFormat` for a schema of a newer version.
 pub(super) fn take(patient: &Patient<'_>, root: &Root, report: &mut RepairReport) -> Result<Stock, Error> {
-    let mut finder =
-        Finder { patient, tables: BTreeMap::new(), by_tablet: BTreeMap::new(), owners: BTreeMap::new() };
+    let mut finder = Finder { patient, tables: BTreeMap::new(), owners: BTreeMap::new() };
     let mut stock = Stock::default();
     for desc in root.state.tables.values() {
         let Some(tablet) = finder.add(desc.clone(), report)? else { continue };
@@ -88,7 +87,6 @@ impl IndexSource {
 struct Finder<'a> {
     patient: &'a Patient<'a>,
     tables: BTreeMap<TableId, Table>,
-    by_tablet: BTreeMap<TabletId, TableId>,
     /// Whose a rowset is, as it says itself.
     owners: BTreeMap<RowsetId, Option<Owner>>,
 }
@@ -104,12 +102,18 @@ impl Finder<'_> {
                 return Ok(None);
             }
         };
-        let Some(&tablet) = desc.tablets.first() else {
-            report.lose(Loss::new(LossKind::Table, "the table has no tablet").of_table(&desc.name));
+        let [tablet] = desc.tablets[..] else {
+            let why = format!("the table has {} tablets", desc.tablets.len());
+            report.lose(Loss::new(LossKind::Table, why).of_table(&desc.name));
             return Ok(None);
         };
         let id = desc.id;
-        self.by_tablet.insert(tablet, id);
+        let is_taken = self.tables.values().any(|other| other.tablet == tablet && other.desc.id != id);
+        if is_taken || id.0 == u32::MAX || tablet.0 == u32::MAX {
+            let why = format!("tablet {tablet} of table {id} is another table's, or was never given out");
+            report.lose(Loss::new(LossKind::Table, why).of_table(&desc.name));
+            return Ok(None);
+        }
         self.tables.entry(id).or_insert(Table {
             desc,
             tablet,
@@ -141,6 +145,7 @@ impl Finder<'_> {
             let file = path(self.patient.dir, id, FileKind::Index);
             let found = match KeyedSalvage::open(&**self.patient.fs(), &file, id) {
                 Ok(salvage) => self.owner_of(id, salvage),
+                Err(error) if error.is_unsupported() || fails_repair(error.io()) => return Err(error.into()),
                 Err(error) => Err(error.to_string()),
             };
             let lost = |why: String| {

@@ -1,7 +1,7 @@
 //! Writes the new database: for each table rowsets and one index run, in key order; then a log, a manifest and `CURRENT`.
 //!
-//! Versions stay what they were, and new ones will lie above all that were found. Nothing that is written counts until
-//! `CURRENT` is there, at the very end.
+//! Versions stay what they were, and new ones will lie above all that were found. `CURRENT` comes first, and says that a
+//! repair has not ended; the last step has it name the manifest. In between the directory is no database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use codec::{FileId, SchemaVersion, TableId, TabletId, Version, hash_key};
 use pkindex::{Entry, RunOptions, RunWriter, WrittenFile};
 use sstable::FileInfo;
 
+use super::VERSION_MAX;
 use super::root::Root;
 use super::stock::{Stock, Table};
 use crate::error::Error;
 use crate::files::{FileKind, Files, Outputs};
 use crate::flush::{rowset_info, rowset_options, run_options};
-use crate::manifest::{Edit, Owner, RunDesc, State, TableDesc, TabletEdit};
+use crate::manifest::{self, Edit, Owner, RunDesc, State, TableDesc, TabletEdit};
 use crate::options::Options;
 use crate::recovery;
 use crate::rowset::{RowsetOptions, RowsetWriter, WrittenRowset};
@@ -35,8 +36,10 @@ impl Target {
         recovery::prepare_directory(&*fs, dir, true)?;
         recovery::sync_way(&*fs, dir)?;
         let lock = recovery::lock(&*fs, dir)?;
+        manifest::mark_unfinished(&*fs, dir)?;
         let mut state = State {
-            version_ceiling: root.state.version_ceiling,
+            // Whatever was forged, there are versions left to give out.
+            version_ceiling: root.state.version_ceiling.min(VERSION_MAX),
             next_table: root.state.next_table,
             next_tablet: root.state.next_tablet,
             ..State::default()
