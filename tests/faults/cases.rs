@@ -85,6 +85,46 @@ fn a_sync_that_fails_once_poisons_for_good_and_a_reopen_has_everything_acknowled
     }
 }
 
+// docs/testing.md, fault 54
+#[test]
+fn rows_are_not_installed_above_a_log_that_could_not_be_synced() {
+    // Two tables, written in turn and synced by nobody: what a flush of one of them installs comes after rows of the
+    // other that are in the log only.
+    let written = |disk: &SimFs| {
+        let (engine, table) = open(disk);
+        let other = engine.open_or_create_table("u", schema(Width::Plain)).expect("a table");
+        for id in 1..=3 {
+            write(&engine, &other, id, Durability::Buffered).expect("a good disk");
+            write(&engine, &table, id, Durability::Buffered).expect("a good disk");
+        }
+        (engine, table)
+    };
+    let at = {
+        let disk = SimFs::new(1);
+        let (_engine, table) = written(&disk);
+        let first = disk.operations();
+        table.flush().expect("a good disk");
+        let calls = calls_since(&disk, first);
+        let index = calls.iter().position(|(op, path)| *op == OpKind::Sync && is_kind(path, "wal"));
+        first + index.expect("the log is synced") as u64
+    };
+    for sync in [FailedSync::PagesClean, FailedSync::PagesDropped, FailedSync::PagesMixed] {
+        let disk = SimFs::new(1);
+        let (engine, table) = written(&disk);
+        disk.fail_at(at, Fault::eio().on(OpSet::of(OpKind::Sync)).sync(sync));
+        let error = table.flush().expect_err("the log is not durable");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(matches!(engine.health(), Health::Poisoned(_)));
+        for seed in 0..8 {
+            let policy = if seed == 0 { PowerCut::lose_all() } else { PowerCut::random(seed) };
+            let (engine, table) = open(&disk.power_cut(&policy));
+            let other = engine.existing_table("u").expect("it was made durably");
+            let (rows, before) = (ids(&table).len(), ids(&other).len());
+            assert!(before == rows || before == rows + 1, "{sync:?}, cut {seed}: {rows} rows after {before}");
+        }
+    }
+}
+
 /// The numbers of the files that hold rows and index entries.
 fn data_files(disk: &SimFs) -> BTreeSet<u64> {
     let number = |path: &PathBuf| {
