@@ -1,4 +1,4 @@
-//! A whole directory: opened, read in every way, checked, written to, closed and opened again.
+//! A whole directory: opened, read in every way, checked, written to, closed and opened again; or repaired.
 //!
 //! Input: which of the directories of [`crate::base`], a byte of flags, then changes to its files, each as in
 //! [`Change::read`]. Flags: 1 the files are changed behind their checksums: records of logs are taken apart and put
@@ -7,12 +7,12 @@
 //!
 //! Asked: no panic, and an end. If only bytes were changed, every answer is an error, or that of the directory before
 //! the changes or of a prefix of its commits. If `check` finds nothing wrong, all ways to read agree, also after
-//! a flush, a compaction and another open.
+//! a flush, a compaction and another open. What does not open, or is not clean, is repaired: what comes of that is clean.
 
 pub mod change;
 mod read;
 
-use nyala::{Engine, ErrorKind, Value};
+use nyala::{Engine, ErrorKind, RepairError, RepairOptions, Value};
 
 use crate::base::{self, DIR, Files};
 use crate::disk::Disk;
@@ -42,6 +42,8 @@ pub fn run(data: &[u8]) -> Verdict {
         Ok(engine) => engine,
         Err(error) => {
             check_refused(&files, &disk, &error);
+            drop(disk);
+            repair(&files);
             return Verdict::Refused;
         }
     };
@@ -63,7 +65,37 @@ pub fn run(data: &[u8]) -> Verdict {
         closed.expect("a clean directory closes");
         reopen(&disk, flags & 2 == 0, &contents);
     }
-    if is_clean { Verdict::Accepted } else { Verdict::Refused }
+    if is_clean {
+        return Verdict::Accepted;
+    }
+    drop(disk);
+    repair(&files);
+    Verdict::Refused
+}
+
+/// A repair makes a sound database of whatever there is, and leaves that alone.
+fn repair(files: &Files) {
+    const TARGET: &str = "/repaired";
+    let disk = base::disk(files);
+    let options =
+        RepairOptions { accept_loss: true, engine: base::options(&disk), ..RepairOptions::default() };
+    match nyala::repair(DIR, TARGET, &options) {
+        Ok(report) => {
+            assert!(report.is_written);
+            let engine = Engine::open(TARGET, base::options(&disk)).expect("what was repaired opens");
+            assert!(engine.check().expect("a good disk").is_clean(), "what was repaired is clean");
+            read::all(&engine).expect_agreement();
+        }
+        Err(RepairError::Failed(error)) => assert!(
+            matches!(error.kind(), ErrorKind::UnsupportedFormat | ErrorKind::InvalidArgument | ErrorKind::Io),
+            "a repair failed for a reason that is none: {error}"
+        ),
+        Err(error) => panic!("the loss was accepted: {error}"),
+    }
+    let after = base::files(&disk);
+    for (name, bytes) in files {
+        assert_eq!(after.get(name), Some(bytes), "a repair changed {name}");
+    }
 }
 
 fn open(disk: &Disk) -> Result<Engine, nyala::Error> {
