@@ -54,6 +54,8 @@ pub(crate) struct Seen {
     pub(crate) failed_reads: u32,
     pub(crate) refused: u32,
     pub(crate) no_space: u32,
+    /// When the engine was poisoned, the disk was about to be full as well.
+    pub(crate) poisoned_in_need: bool,
     pub(crate) poisoned: bool,
     pub(crate) undecided: bool,
     pub(crate) flushes: u64,
@@ -349,7 +351,8 @@ impl<'w> World<'w> {
                     if self.parent_is_unsynced() {
                         self.restart();
                     }
-                    if self.kind().is_forever() && attempts > 1 || self.limit.is_some() {
+                    let lasts = self.strike.is_some_and(|strike| strike.kind.is_forever());
+                    if lasts && attempts > 1 || self.limit.is_some() {
                         self.mend();
                         self.disk.set_capacity(None);
                     }
@@ -393,7 +396,7 @@ impl<'w> World<'w> {
 
     /// An open that failed has lost nothing, for whoever opens next.
     fn look_after_failed_open(&self, power_was_lost: bool, attempts: u32) {
-        let drops = power_was_lost || self.kind().drops_pages();
+        let drops = power_was_lost || self.is_struck() && self.kind().drops_pages();
         let killed = (self.disk.fork(), drops);
         let cut = (self.disk.power_cut(&PowerCut::random(self.operations() + u64::from(attempts))), true);
         for (disk, power_was_lost) in [killed, cut] {
@@ -479,6 +482,7 @@ impl<'w> World<'w> {
         assert!(!self.kind().is_full(), "a full disk does not poison: {cause}");
         assert_eq!(cause.kind(), ErrorKind::Io, "{cause}");
         self.cause = Some(cause.to_string());
+        self.seen.poisoned_in_need = self.limit.is_some();
         self.seen.poisoned = true;
         let again = self.engine().resume().expect_err("poison is for ever");
         assert_eq!(again.to_string(), cause.to_string());
@@ -525,7 +529,12 @@ impl<'w> World<'w> {
             assert!(self.limit.take().is_some(), "there is space: {:?}", self.engine().health());
             self.disk.set_capacity(None);
         }
-        self.probe(true)?;
+        if self.limit.is_some() && self.strike.is_some_and(|strike| strike.kind.is_full()) {
+            // The space may have been just enough for what waited, and for what was tried again.
+            self.probe_either()?;
+        } else {
+            self.probe(true)?;
+        }
         self.compare_all()
     }
 }
