@@ -6,6 +6,7 @@ use std::path::Path;
 use nyala::vfs::SimFs;
 use nyala::{Durability, Engine, LossKind, Options, RepairReport, Row, Schema, Table, Type};
 
+use crate::choices::Random;
 use crate::support::{DIR, name, options};
 
 /// What a key had: a number and a text, or nothing.
@@ -20,23 +21,6 @@ pub(crate) struct History {
 
 pub(crate) const TABLES: [&str; 2] = ["first", "second"];
 
-/// A small generator (splitmix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 fn schema() -> Schema {
     let builder = Schema::builder().key("name", Type::String).column("number", Type::I64);
     builder.column("text", Type::String).build().expect("a good schema")
@@ -48,7 +32,7 @@ pub(crate) fn table(engine: &Engine, name: &str) -> Table {
 
 /// Writes, deletes, flushes and merges, as the seed has it, and stops as if killed. The last batches are in the log only.
 pub(crate) fn killed(seed: u64) -> (SimFs, History) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let disk = SimFs::new(seed);
     let small = Options {
         index_file_bytes: 4 << 10,

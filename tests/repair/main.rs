@@ -4,6 +4,9 @@
 //! what looks deeper than checksums can see it.
 
 mod check;
+#[allow(dead_code, reason = "other tests ask more of it")]
+#[path = "../support/random.rs"]
+mod choices;
 mod forge;
 mod history;
 mod matrix;

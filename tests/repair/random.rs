@@ -5,7 +5,8 @@ use std::path::Path;
 use nyala::vfs::{Fs, SimFs};
 use nyala::{RepairOptions, repair};
 
-use crate::history::{Random, killed};
+use crate::choices::Random;
+use crate::history::killed;
 use crate::support::{DIR, options, read};
 
 fn rounds() -> u64 {
@@ -62,7 +63,7 @@ fn whatever_is_damaged_no_row_is_made_up_and_what_is_missing_is_told() {
     let (mut whole, mut lossy, mut changed_keys) = (0, 0, 0);
     let mut failed = Vec::new();
     for seed in first_seed()..first_seed() + rounds() {
-        let mut random = Random(seed.wrapping_mul(7919));
+        let mut random = Random::new(seed.wrapping_mul(7919));
         let (disk, history) = killed(seed);
         let count = 1 + random.below(4);
         let damages: Vec<String> = (0..count).map(|_| damage(&disk, &mut random)).collect();
