@@ -41,6 +41,12 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A struct can be a row, too: see [`derive(Record)`](macro@Record).
+//!
+//! # Features
+//!
+//! * `derive` (default): the macros [`derive(Record)`](macro@Record) and [`derive(FromRow)`](macro@FromRow).
+//!
 //! The map of the code is in `docs/architecture.md`, what survives a crash in `docs/recovery.md`.
 #![forbid(unsafe_code)]
 
@@ -87,13 +93,45 @@ mod view;
 
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
+#[cfg(feature = "derive")]
+pub use derive::FromRow;
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Date, Decimal, Engine, KeyOf, Options, Record, Schema};
+///
+/// #[derive(Debug, PartialEq, Record)]
+/// struct Order<'a> {
+///     #[nyala(key)]
+///     customer: &'a str,
+///     #[nyala(key, desc)]
+///     placed: Date,
+///     #[nyala(decimal(12, 2))]
+///     total: Decimal,
+///     #[nyala(name = "remark")]
+///     note: Option<String>,
+/// }
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// // Fails with `SchemaMismatch` if the table is there and has other columns.
+/// let orders = engine.open_or_create_table("orders", Schema::of::<Order>()?)?;
+///
+/// let order = Order { customer: "Ada", placed: Date::from_days(20_000), total: Decimal::new(12_950, 2), note: None };
+/// orders.upsert(&order)?;
+/// let row = orders.get(KeyOf(&order))?.expect("just written");
+/// assert_eq!(row.to::<Order>()?, order);
+/// # Ok(()) }
+/// ```
+#[cfg(feature = "derive")]
+pub use derive::Record;
 pub use encoded_key::{ColumnType, Date, Decimal, Timestamp, Type, Value};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
 pub use options::{Compression, Durability, Options, RuntimeMode};
-pub use read::{Batches, ColumnExpr, Cursor, Predicate, Rows, Scan, column};
-pub use record::{Record, RowBuilder};
+pub use read::{Batches, ColumnExpr, Cursor, Predicate, Records, Rows, Scan, column};
+#[doc(hidden)]
+pub use record::generated as __private;
+pub use record::{ColumnShape, FromRow, KeyOf, Record, RowBuilder, Shape, TypedRecord};
 pub use recovery::{RecoveryReport, TornTail};
 pub use repair::{
     KeyRange, LogAfterDamage, Loss, LossKind, RepairError, RepairOptions, RepairReport, RepairedTable,
@@ -104,5 +142,5 @@ pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema, SchemaBuild
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
 pub use table::{Table, Update};
-pub use value::{AsValue, FromValue};
+pub use value::{AsValue, FromValue, ValueType};
 pub use vfs;

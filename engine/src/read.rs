@@ -17,6 +17,7 @@ mod multi_get;
 mod partition;
 mod pipeline;
 mod predicate;
+mod records;
 mod rows;
 mod scan;
 
@@ -29,6 +30,7 @@ use crate::view::TabletView;
 pub(crate) use get::{exists, get, latest, row_bytes};
 pub(crate) use multi_get::multi_get;
 pub use predicate::{ColumnExpr, Predicate, column};
+pub use records::Records;
 pub use rows::{Batches, Cursor, Rows};
 pub use scan::Scan;
 pub(crate) use scan::ScanSource;

@@ -7,20 +7,29 @@
 //! that buffer as it was if anything fails.
 
 mod builder;
+#[doc(hidden)]
+pub mod generated;
 mod impls;
+#[cfg(all(doctest, feature = "derive"))]
+mod refused;
+mod shape;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 use crate::error::{Error, Result};
 use crate::row::RowWriter;
 use crate::schema::Schema;
 pub use builder::RowBuilder;
 use encoded_key::{KeyBuilder, Value};
+pub(crate) use shape::Fingerprint;
+pub use shape::{ColumnShape, Shape};
 use std::ops::Range;
+pub use typed::{FromRow, KeyOf, TypedRecord};
 
 /// Values in the order of a schema's columns: a whole row, or the columns of a key.
 ///
-/// Tuples of up to 24 values are records, as are slices and vectors of [`Value`], [`RowBuilder`], rows that were read,
+/// Structs become records by [`derive(Record)`](macro@crate::Record). Tuples of up to 24 values are records, as are slices and vectors of [`Value`], [`RowBuilder`], rows that were read,
 /// references to records, and a bare value, which stands for a record of one column.
 ///
 /// ```
@@ -52,19 +61,30 @@ pub trait Record {
     fn for_each(&self, f: &mut dyn FnMut(Value<'_>) -> Result<()>) -> Result<()> {
         (0..self.columns()).try_for_each(|index| f(self.value(index)?))
     }
+
+    /// The columns that the record was made for, if it knows them: where it is written they are compared with the
+    /// table's. A tuple does not know.
+    #[inline]
+    fn shape(&self) -> Option<&'static Shape> {
+        None
+    }
 }
 
 /// Writes a whole row, its key and then its row bytes, to the tail of `out`, and tells where they lie.
 ///
 /// # Errors
 /// `InvalidArgument` that names the column: a value of another type or that doesn't fit, a null where none can be, too
-/// few or too many values, a key or a row that is too long. `out` is as before then.
+/// few or too many values, a key or a row that is too long. `SchemaMismatch` if the record was made for other columns.
+/// `out` is as before then.
 #[inline]
 pub(crate) fn encode_record<R: Record + ?Sized>(
     schema: &Schema,
     record: &R,
     out: &mut Vec<u8>,
 ) -> Result<(Range<usize>, Range<usize>)> {
+    if let Some(shape) = record.shape() {
+        shape.check_row(schema)?;
+    }
     let columns = schema.columns().len();
     if record.columns() != columns {
         return Err(wrong_count(schema, columns, record.columns()));
@@ -90,6 +110,9 @@ pub(crate) fn encode_key<R: Record + ?Sized>(
     record: &R,
     out: &mut Vec<u8>,
 ) -> Result<Range<usize>> {
+    if let Some(shape) = record.shape() {
+        shape.check_key(schema)?;
+    }
     if record.columns() != schema.key_columns() {
         return Err(wrong_count(schema, schema.key_columns(), record.columns()));
     }

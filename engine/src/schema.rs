@@ -19,11 +19,11 @@ mod pb {
 }
 
 use crate::error::{Error, Result};
-use crate::record::RowBuilder;
+use crate::record::{Fingerprint, RowBuilder, Shape, TypedRecord};
 use crate::row::RowLayout;
 pub use builder::SchemaBuilder;
 use codec::{ColumnId, SchemaVersion};
-use encoded_key::{KeyColumn, KeyError, KeyLayout, Type};
+use encoded_key::{ColumnType, KeyColumn, KeyError, KeyLayout, Type};
 use std::fmt;
 use std::sync::Arc;
 
@@ -88,6 +88,9 @@ pub struct Schema {
     by_name: Vec<u16>,
     key_layout: KeyLayout,
     row_layout: RowLayout,
+    /// Of all columns, and of the key's.
+    fingerprint: Fingerprint,
+    key_fingerprint: Fingerprint,
 }
 
 impl Schema {
@@ -95,6 +98,46 @@ impl Schema {
     #[must_use]
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder::default()
+    }
+
+    /// The schema of the tables whose rows are `T`: a column for each field.
+    ///
+    /// ```
+    /// use nyala::{Record, Schema, Timestamp};
+    ///
+    /// #[derive(Record)]
+    /// struct Metric<'a> {
+    ///     #[nyala(key)]
+    ///     host: u32,
+    ///     #[nyala(key, desc)]
+    ///     time: Timestamp,
+    ///     value: f64,
+    ///     note: Option<&'a str>,
+    /// }
+    /// assert_eq!(
+    ///     format!("{:?}", Schema::of::<Metric>()?),
+    ///     r#"Schema v1 (key "host": u32, key "time": timestamp, descending, "value": f64, "note": string, nullable)"#,
+    /// );
+    /// # Ok::<(), nyala::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`SchemaBuilder::build`], for what the compiler did not notice.
+    pub fn of<T: TypedRecord>() -> Result<Schema> {
+        Schema::of_shape(T::SHAPE)
+    }
+
+    pub(crate) fn of_shape(shape: &Shape) -> Result<Schema> {
+        let columns = shape.columns().iter().enumerate();
+        let builder = columns.fold(Schema::builder(), |builder, (at, column)| {
+            let ty = ColumnType { ty: column.ty, nullable: column.nullable, descending: column.descending };
+            if at < shape.key_columns() {
+                builder.key(column.name, ty)
+            } else {
+                builder.column(column.name, ty)
+            }
+        });
+        builder.build()
     }
 
     /// All columns, the key's first.
@@ -154,7 +197,24 @@ impl Schema {
     /// [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) that names the columns which differ, and both
     /// types of each.
     pub fn matches(&self, other: &Schema) -> Result<()> {
-        difference::check(self, other)
+        difference::check(&self.columns, self.key_columns(), other)
+    }
+
+    /// Checks that the first `columns` columns are what `asked` has.
+    pub(crate) fn first_columns_match(&self, columns: usize, asked: &Schema) -> Result<()> {
+        difference::check(&self.columns[..columns], self.key_columns().min(columns), asked)
+    }
+
+    /// Of all columns.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Of the key's columns.
+    #[inline]
+    pub(crate) fn key_fingerprint(&self) -> Fingerprint {
+        self.key_fingerprint
     }
 
     /// The position of the column called `name`, or an error that names it.
@@ -221,7 +281,18 @@ impl Schema {
             .collect();
         let key_layout = KeyLayout::new(key).map_err(|error| Error::from(error).context("key"))?;
         let row_layout = RowLayout::new(&columns[key_columns..]);
-        Ok(Schema { version, next_column_id, columns, by_name, key_layout, row_layout })
+        let fingerprint = Fingerprint::of(&columns, key_columns);
+        let key_fingerprint = Fingerprint::of(&columns[..key_columns], key_columns);
+        Ok(Schema {
+            version,
+            next_column_id,
+            columns,
+            by_name,
+            key_layout,
+            row_layout,
+            fingerprint,
+            key_fingerprint,
+        })
     }
 }
 

@@ -1,14 +1,17 @@
 //! Between Rust's types and column values.
 //!
-//! Owns which Rust types can be given as a value ([`AsValue`]) and which can be read from one ([`FromValue`]). Which
-//! value fits which column is the business of [`Value::fit`].
+//! Owns which Rust types can be given as a value ([`AsValue`]), which can be read from one ([`FromValue`]), and which
+//! column each makes ([`ValueType`]). Which value fits which column is the business of [`Value::fit`].
 
 #[cfg(test)]
 mod tests;
+mod value_type;
 
 use crate::error::{Error, Result};
 use encoded_key::{Date, Decimal, Timestamp, Value};
 use std::borrow::Cow;
+
+pub use value_type::ValueType;
 
 /// A Rust value that can be given as the value of a column.
 ///
@@ -246,6 +249,18 @@ impl FromValue<'_> for String {
 impl FromValue<'_> for Vec<u8> {
     fn from_value(value: Value<'_>) -> Result<Vec<u8>> {
         <&[u8]>::from_value(value).map(<[u8]>::to_vec)
+    }
+}
+
+impl FromValue<'_> for Box<str> {
+    fn from_value(value: Value<'_>) -> Result<Box<str>> {
+        <&str>::from_value(value).map(Box::from)
+    }
+}
+
+impl FromValue<'_> for Box<[u8]> {
+    fn from_value(value: Value<'_>) -> Result<Box<[u8]>> {
+        <&[u8]>::from_value(value).map(Box::from)
     }
 }
 

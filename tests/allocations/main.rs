@@ -204,3 +204,47 @@ fn scans_allocate_by_batch_and_never_by_row() {
         table.flush().expect("it is flushed");
     }
 }
+
+#[derive(nyala::Record)]
+struct Lent<'a> {
+    #[nyala(key)]
+    host: u32,
+    #[nyala(key)]
+    metric: &'a str,
+    #[nyala(key)]
+    id: u64,
+    value: f64,
+    note: Option<&'a str>,
+}
+
+#[test]
+fn structs_are_written_and_read_without_memory_of_their_own() {
+    let _alone = ALONE.lock().expect("no panics");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (engine, table) = open(dir.path());
+    let mut batch = engine.batch();
+    let note = Some("a note that is no short one");
+    let fill = |batch: &mut nyala::WriteBatch| {
+        for id in 0..ROWS {
+            batch.upsert(&table, Lent { host: 17, metric: "cpu", id, value: 0.5, note }).expect("encoded");
+        }
+    };
+    // Until the buffers have their size.
+    fill(&mut batch);
+    batch.clear();
+    assert_eq!(here(|| fill(&mut batch)), 0, "encoding");
+    batch.commit(Durability::Buffered).expect("it is committed");
+
+    let mut cursor = table.scan().cursor().expect("a scan");
+    let mut rows = 0;
+    while let Some(row) = cursor.next().expect("read") {
+        let mut sum = 0.0;
+        let count = here(|| {
+            let lent: Lent<'_> = row.to().expect("of this table");
+            sum = lent.value + lent.note.map_or(0, str::len) as f64 + f64::from(lent.host) + lent.id as f64;
+        });
+        assert_eq!((count, sum > 17.0), (0, true), "decoding");
+        rows += 1;
+    }
+    assert_eq!(rows, ROWS);
+}

@@ -21,3 +21,5 @@ mod races;
 mod scans;
 mod shutdown;
 mod support;
+#[cfg(feature = "derive")]
+mod typed;

@@ -16,10 +16,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nyala-wal", &["nyala-codec", "nyala-sync", "nyala-vfs"]),
     ("nyala-sstable", &["nyala-codec", "nyala-sync", "nyala-vfs"]),
     ("nyala-pkindex", &["nyala-codec", "nyala-sstable", "nyala-vfs"]),
+    ("nyala-derive", &[]),
     (
         "nyala",
         &[
             "nyala-codec",
+            "nyala-derive",
             "nyala-encoded-key",
             "nyala-pkindex",
             "nyala-sstable",
@@ -134,7 +136,10 @@ fn both_licences_are_there_in_full() {
 fn every_crate_forbids_unsafe_code() {
     for package in packages() {
         let targets = package["targets"].as_array().expect("a list");
-        for target in targets.iter().filter(|target| target["kind"] == serde_json::json!(["lib"])) {
+        for target in targets.iter().filter(|target| {
+            target["kind"] == serde_json::json!(["lib"])
+                || target["kind"] == serde_json::json!(["proc-macro"])
+        }) {
             let path = target["src_path"].as_str().expect("a path");
             let source = std::fs::read_to_string(path).expect("a library has a root");
             assert!(

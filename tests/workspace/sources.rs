@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::tree::{files, text};
 
 /// The crates whose disk calls all go through `vfs`.
-const LIBRARIES: &[&str] = &["codec", "sync", "encoded-key", "wal", "sstable", "pkindex", "engine"];
+const LIBRARIES: &[&str] = &["codec", "sync", "encoded-key", "wal", "sstable", "pkindex", "derive", "engine"];
 
 /// The lines of a library's source that are code outside tests, with their numbers.
 ///

@@ -44,6 +44,9 @@ fn key_values<'a>(schema: &Schema, record: &'a impl Record) -> Result<Vec<Value<
     if given > columns {
         return Err(Error::invalid(format!("a bound of {given} columns, the key has {columns}")));
     }
+    if let (Some(shape), true) = (record.shape(), given > 0) {
+        shape.check_prefix(schema)?;
+    }
     (0..given).map(|column| record.value(column)).collect()
 }
 

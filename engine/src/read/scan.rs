@@ -11,9 +11,9 @@ use encoded_key::KeyRange;
 use sstable::Direction;
 
 use super::pipeline::{Counter, Pipeline, Plan, Sink};
-use super::{Batches, Cursor, Predicate, ReadPoint, Rows, bounds, partition};
+use super::{Batches, Cursor, Predicate, ReadPoint, Records, Rows, bounds, partition};
 use crate::error::{Error, Result};
-use crate::record::Record;
+use crate::record::{FromRow, Record};
 use crate::row::Projection;
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
@@ -131,6 +131,13 @@ impl Scan {
         })
     }
 
+    /// Gives only the columns that `T` reads, for [`rows`](Scan::rows) or [`cursor`](Scan::cursor) and
+    /// [`RowRef::to`](crate::RowRef::to). Those that the table lacks are left to the defaults of `T`.
+    pub fn columns_of<'r, T: FromRow<'r>>(self) -> Scan {
+        let schema = Arc::clone(self.source.schema());
+        self.columns(T::FIELDS.iter().filter(|name| schema.column_index(name).is_some()))
+    }
+
     /// Only rows for which `predicate` is true. It may name columns that are not given.
     ///
     /// Comparisons of leading key columns also narrow the range of keys that is read.
@@ -169,6 +176,44 @@ impl Scan {
     /// `InvalidArgument` if the scan was told something wrong, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
     pub fn rows(self) -> Result<Rows> {
         Ok(Rows::new(self.start()?))
+    }
+
+    /// Starts the scan, and reads each row as a `T`, of whose columns alone it is. For a type that borrows use
+    /// [`cursor`](Scan::cursor) and [`RowRef::to`](crate::RowRef::to).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use nyala::{Engine, FromRow, Options, Record, Schema};
+    ///
+    /// #[derive(Record)]
+    /// struct Metric {
+    ///     #[nyala(key)]
+    ///     host: u32,
+    ///     #[nyala(key)]
+    ///     metric: String,
+    ///     value: f64,
+    /// }
+    ///
+    /// #[derive(Debug, FromRow, PartialEq)]
+    /// struct Reading {
+    ///     host: u32,
+    ///     value: f64,
+    /// }
+    /// let engine = Engine::open(dir.path(), Options::default())?;
+    /// let metrics = engine.open_or_create_table("metrics", Schema::of::<Metric>()?)?;
+    /// for host in 0..3 {
+    ///     metrics.upsert(Metric { host, metric: "cpu".into(), value: f64::from(host) / 4.0 })?;
+    /// }
+    /// let last: Option<Reading> = metrics.scan().reverse().records()?.next().transpose()?;
+    /// assert_eq!(last, Some(Reading { host: 2, value: 0.5 }));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn records<T: for<'r> FromRow<'r>>(self) -> Result<Records<T>> {
+        Ok(Records::new(self.columns_of::<T>().rows()?))
     }
 
     /// Starts the scan, lending row by row: the quickest way to look at each row once.

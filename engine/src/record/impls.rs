@@ -1,6 +1,6 @@
 //! What is a record: tuples, slices, references, rows that were read, and bare values.
 
-use super::Record;
+use super::{Record, Shape};
 use crate::error::Result;
 use crate::row::{Row, RowRef};
 use crate::value::AsValue;
@@ -75,6 +75,11 @@ impl<R: Record + ?Sized> Record for &R {
     #[inline]
     fn value(&self, index: usize) -> Result<Value<'_>> {
         (**self).value(index)
+    }
+
+    #[inline]
+    fn shape(&self) -> Option<&'static Shape> {
+        (**self).shape()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{RowBatch, display};
 use crate::error::{Error, Result};
+use crate::record::FromRow;
 use crate::value::FromValue;
 use encoded_key::Value;
 use std::fmt;
@@ -83,7 +84,22 @@ impl<'a> RowRef<'a> {
     /// bytes are damaged.
     #[inline]
     pub fn get<'n, T: FromValue<'a>>(&self, column: impl Into<ColumnRef<'n>>) -> Result<T> {
-        let column = self.find(column.into())?;
+        self.value_as(self.find(column.into())?)
+    }
+
+    /// Reads the row as a type: a struct with [`derive(Record)`](macro@crate::Record) or
+    /// [`derive(FromRow)`](macro@crate::FromRow). Fields that borrow, such as a `&str`, are not copied.
+    ///
+    /// # Errors
+    /// Those of [`FromRow::from_row`].
+    #[inline]
+    pub fn to<T: FromRow<'a>>(&self) -> Result<T> {
+        T::from_row(*self)
+    }
+
+    /// The schema's column at `column`, which the row has.
+    #[inline]
+    pub(crate) fn value_as<T: FromValue<'a>>(&self, column: usize) -> Result<T> {
         T::from_value(self.batch.value(self.index, column)?).map_err(|error| {
             let column = &self.batch.schema().columns()[column];
             error.context(format_args!("column {:?} ({column})", column.name))
@@ -96,6 +112,16 @@ impl<'a> RowRef<'a> {
     /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) if the bytes are damaged.
     pub fn to_values(&self) -> Result<Vec<Value<'a>>> {
         self.batch.projection().columns().iter().map(|&column| self.batch.value(self.index, column)).collect()
+    }
+
+    /// The position in the schema of the row's column called `name`, which is probably the row's column at `likely`.
+    #[inline]
+    pub(crate) fn column_called(&self, name: &str, likely: usize) -> Option<usize> {
+        let columns = self.batch.projection().columns();
+        match columns.get(likely) {
+            Some(&column) if *self.batch.schema().columns()[column].name == *name => Some(column),
+            _ => self.find(ColumnRef::Name(name)).ok(),
+        }
     }
 
     /// The position in the schema of a column of the row.
@@ -181,6 +207,16 @@ impl Row {
     #[inline]
     pub fn get<'a, 'n, T: FromValue<'a>>(&'a self, column: impl Into<ColumnRef<'n>>) -> Result<T> {
         self.as_ref().get(column)
+    }
+
+    /// Reads the row as a type: a struct with [`derive(Record)`](macro@crate::Record) or
+    /// [`derive(FromRow)`](macro@crate::FromRow). Fields that borrow, such as a `&str`, borrow from this row.
+    ///
+    /// # Errors
+    /// Those of [`FromRow::from_row`].
+    #[inline]
+    pub fn to<'a, T: FromRow<'a>>(&'a self) -> Result<T> {
+        T::from_row(self.as_ref())
     }
 
     /// All values, in the order of the columns.

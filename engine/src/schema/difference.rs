@@ -7,14 +7,15 @@ use std::fmt::Write as _;
 /// How many differences are told one by one.
 const TOLD_MAX: usize = 8;
 
-/// Checks that `asked` is what `stored` is, ids and versions aside.
-pub(super) fn check(stored: &Schema, asked: &Schema) -> Result<()> {
+/// Checks that `asked` is what is `stored`: columns, of which the first `stored_keys` are the key. Ids and versions don't
+/// count.
+pub(super) fn check(stored: &[Column], stored_keys: usize, asked: &Schema) -> Result<()> {
     let mut differences = Vec::new();
-    let (stored_keys, asked_keys) = (stored.key_columns(), asked.key_columns());
+    let asked_keys = asked.key_columns();
     if stored_keys != asked_keys {
         differences.push(format!("the table has {stored_keys} key columns, {asked_keys} asked for"));
     }
-    let (ours, theirs) = (stored.columns(), asked.columns());
+    let (ours, theirs) = (stored, asked.columns());
     for (index, pair) in ours.iter().zip(theirs).enumerate() {
         differences.extend(column_difference(index, pair.0, pair.1));
     }
