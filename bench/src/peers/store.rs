@@ -226,8 +226,8 @@ pub(super) trait Reader {
 /// Opens an engine, or makes an empty one if the folder is empty.
 pub(super) fn open(engine: Engine, setup: &Setup) -> anyhow::Result<Box<dyn Store>> {
     match engine {
-        Engine::Nyala => Ok(Box::new(engines::nyala::KeyValue::open(setup)?)),
-        Engine::NyalaTyped => Ok(Box::new(engines::nyala::Typed::open(setup)?)),
+        Engine::Nyala => Ok(Box::new(engines::nyala::Nyala::<engines::nyala::KeyValue>::open(setup)?)),
+        Engine::NyalaTyped => Ok(Box::new(engines::nyala::Nyala::<engines::nyala::Typed>::open(setup)?)),
         #[cfg(feature = "rocksdb")]
         Engine::Rocksdb => Ok(Box::new(engines::rocksdb::RocksDb::open(setup)?)),
         #[cfg(feature = "fjall")]

@@ -1,10 +1,11 @@
 //! Nyala, in two forms: a table of one binary key and one binary value, and a typed table of three key columns and two
 //! value columns. The typed key is two bytes shorter: its string comes last and needs no end.
 
+use std::marker::PhantomData;
 use std::path::Path;
 
 use anyhow::Context;
-use nyala::{Engine, Options, Row, RowRef, Schema, Table, Type};
+use nyala::{Engine, Options, Row, RowRef, Schema, SchemaBuilder, Table, Type, WriteBatch};
 
 use crate::peers::rows::{self, Batch, Key, Value};
 use crate::peers::store::{
@@ -37,223 +38,187 @@ pub(in crate::peers) fn settings(setup: &Setup) -> Vec<Setting> {
     ]
 }
 
-/// What both forms share.
-struct Opened {
-    engine: Engine,
-    table: Table,
-    durability: nyala::Durability,
+/// How a row lies in a table.
+pub(in crate::peers) trait Form: Send + Sync + 'static {
+    /// The columns of the key.
+    const KEYS: &'static [&'static str];
+
+    fn schema() -> SchemaBuilder;
+    fn upsert(batch: &mut WriteBatch, table: &Table, key: &Key, value: &[u8]) -> nyala::Result<()>;
+    fn get(table: &Table, key: &Key) -> nyala::Result<Option<Row>>;
+    fn scan_from(scan: nyala::Scan, key: &Key) -> nyala::Scan;
+    /// Host and time.
+    fn key(row: RowRef<'_>) -> anyhow::Result<(u32, i64)>;
+    fn value<'a>(row: RowRef<'a>) -> anyhow::Result<Value<'a>>;
 }
 
-impl Opened {
-    fn open(setup: &Setup, schema: Schema) -> anyhow::Result<Opened> {
-        let engine = Engine::open(&setup.folder, options(setup))?;
-        let table = engine.open_or_create_table("rows", schema)?;
-        let durability = match setup.durability {
-            Durability::Buffered => nyala::Durability::Buffered,
-            Durability::Synced => nyala::Durability::Sync,
-        };
-        Ok(Opened { engine, table, durability })
+/// One binary key and one binary value.
+pub(in crate::peers) struct KeyValue;
+
+impl Form for KeyValue {
+    const KEYS: &'static [&'static str] = &["key"];
+
+    fn schema() -> SchemaBuilder {
+        Schema::builder().key("key", Type::Binary).column("value", Type::Binary)
     }
 
-    fn is_idle(&self) -> bool {
-        let stats = self.engine.stats();
-        let sealed: u64 = stats.tables.iter().map(|table| table.sealed_memtables).sum();
-        stats.compaction_threads + stats.compactions_due + stats.obsolete_files + sealed == 0
-    }
-}
-
-fn is_log(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "wal")
-}
-
-/// A table of one binary key and one binary value.
-pub(in crate::peers) struct KeyValue(Opened);
-
-impl KeyValue {
-    pub(in crate::peers) fn open(setup: &Setup) -> anyhow::Result<KeyValue> {
-        let schema = Schema::builder().key("key", Type::Binary).column("value", Type::Binary).build()?;
-        Opened::open(setup, schema).map(KeyValue)
-    }
-}
-
-impl Store for KeyValue {
-    fn writer(&self) -> anyhow::Result<Box<dyn Writer + '_>> {
-        Ok(Box::new(KeyValueWriter { opened: &self.0, batch: self.0.engine.batch() }))
+    fn upsert(batch: &mut WriteBatch, table: &Table, key: &Key, value: &[u8]) -> nyala::Result<()> {
+        batch.upsert(table, (&key.encode()[..], value))
     }
 
-    fn reader(&self) -> anyhow::Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(KeyValueReader(&self.0.table)))
+    fn get(table: &Table, key: &Key) -> nyala::Result<Option<Row>> {
+        table.get(&key.encode()[..])
     }
 
-    fn flush(&self) -> anyhow::Result<()> {
-        Ok(self.0.engine.flush()?)
+    fn scan_from(scan: nyala::Scan, key: &Key) -> nyala::Scan {
+        scan.range((&key.encode()[..],)..)
     }
 
-    fn is_idle(&self) -> anyhow::Result<bool> {
-        Ok(self.0.is_idle())
+    fn key(row: RowRef<'_>) -> anyhow::Result<(u32, i64)> {
+        rows::decode_key(row.get(0)?).context("no key")
     }
 
-    fn is_log(&self, file: &Path) -> bool {
-        is_log(file)
-    }
-
-    fn close(self: Box<Self>) -> anyhow::Result<()> {
-        Ok(self.0.engine.close()?)
+    fn value<'a>(row: RowRef<'a>) -> anyhow::Result<Value<'a>> {
+        Value::split(row.get(1)?).context("a short value")
     }
 }
 
-struct KeyValueWriter<'s> {
-    opened: &'s Opened,
-    batch: nyala::WriteBatch,
-}
+/// A column for each part of the key, and two for the value.
+pub(in crate::peers) struct Typed;
 
-impl Writer for KeyValueWriter<'_> {
-    fn write(&mut self, batch: &Batch) -> anyhow::Result<()> {
-        for (key, value) in batch.iter() {
-            self.batch.upsert(&self.opened.table, (&key.encode()[..], value))?;
-        }
-        Ok(self.batch.commit(self.opened.durability)?)
-    }
-}
+impl Form for Typed {
+    const KEYS: &'static [&'static str] = &["host", "time", "metric"];
 
-struct KeyValueReader<'s>(&'s Table);
-
-impl Reader for KeyValueReader<'_> {
-    fn refresh(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn get(&mut self, key: &Key, see: &mut dyn FnMut(Value<'_>)) -> anyhow::Result<bool> {
-        let row: Option<Row> = self.0.get(&key.encode()[..])?;
-        if let Some(row) = &row {
-            see(Value::split(row.get(1)?).context("a short value")?);
-        }
-        Ok(row.is_some())
-    }
-
-    fn scan(&mut self, scan: Scan, see: &mut SeeRow<'_>) -> anyhow::Result<u64> {
-        let mut from = self.0.scan();
-        if let Start::At(key) = scan.start {
-            from = from.range((&key.encode()[..],)..);
-        }
-        run_scan(from, scan, &["key"], &mut |row| {
-            let (host, time) = rows::decode_key(row.get(0)?).context("no key")?;
-            let value = match scan.columns {
-                Columns::Keys => None,
-                Columns::All => Some(Value::split(row.get(1)?).context("a short value")?),
-            };
-            see(host, time, value)
-        })
-    }
-}
-
-/// Runs a scan that has its first key already, and tells how many rows it gave.
-fn run_scan(
-    mut from: nyala::Scan,
-    scan: Scan,
-    keys: &[&str],
-    see: &mut dyn FnMut(RowRef<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<u64> {
-    if scan.start == Start::Last {
-        from = from.reverse();
-    }
-    if scan.columns == Columns::Keys {
-        from = from.columns(keys);
-    }
-    let limit = usize::try_from(scan.limit).unwrap_or(usize::MAX);
-    let mut cursor = from.limit(limit).cursor()?;
-    let mut count = 0;
-    while let Some(row) = cursor.next()? {
-        see(row)?;
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// A typed table.
-pub(in crate::peers) struct Typed(Opened);
-
-impl Typed {
-    pub(in crate::peers) fn open(setup: &Setup) -> anyhow::Result<Typed> {
-        let schema = Schema::builder()
+    fn schema() -> SchemaBuilder {
+        Schema::builder()
             .key("host", Type::U32)
             .key("time", Type::I64)
             .key("metric", Type::String)
             .column("stamp", Type::U64)
             .column("rest", Type::Binary)
-            .build()?;
-        Opened::open(setup, schema).map(Typed)
+    }
+
+    fn upsert(batch: &mut WriteBatch, table: &Table, key: &Key, value: &[u8]) -> nyala::Result<()> {
+        let value = Value::split(value).expect("the values of a batch are long enough");
+        batch.upsert(table, (key.host, key.time, key.metric, value.stamp, value.rest))
+    }
+
+    fn get(table: &Table, key: &Key) -> nyala::Result<Option<Row>> {
+        table.get((key.host, key.time, key.metric))
+    }
+
+    fn scan_from(scan: nyala::Scan, key: &Key) -> nyala::Scan {
+        scan.range((key.host, key.time, key.metric)..)
+    }
+
+    fn key(row: RowRef<'_>) -> anyhow::Result<(u32, i64)> {
+        Ok((row.get(0)?, row.get(1)?))
+    }
+
+    fn value<'a>(row: RowRef<'a>) -> anyhow::Result<Value<'a>> {
+        Ok(Value { stamp: row.get(3)?, rest: row.get(4)? })
     }
 }
 
-impl Store for Typed {
+/// A table of one form.
+pub(in crate::peers) struct Nyala<F> {
+    engine: Engine,
+    table: Table,
+    durability: nyala::Durability,
+    form: PhantomData<F>,
+}
+
+impl<F: Form> Nyala<F> {
+    pub(in crate::peers) fn open(setup: &Setup) -> anyhow::Result<Nyala<F>> {
+        let engine = Engine::open(&setup.folder, options(setup))?;
+        let table = engine.open_or_create_table("rows", F::schema().build()?)?;
+        let durability = match setup.durability {
+            Durability::Buffered => nyala::Durability::Buffered,
+            Durability::Synced => nyala::Durability::Sync,
+        };
+        Ok(Nyala { engine, table, durability, form: PhantomData })
+    }
+}
+
+impl<F: Form> Store for Nyala<F> {
     fn writer(&self) -> anyhow::Result<Box<dyn Writer + '_>> {
-        Ok(Box::new(TypedWriter { opened: &self.0, batch: self.0.engine.batch() }))
+        Ok(Box::new(NyalaWriter { nyala: self, batch: self.engine.batch() }))
     }
 
     fn reader(&self) -> anyhow::Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(TypedReader(&self.0.table)))
+        Ok(Box::new(NyalaReader(self)))
     }
 
     fn flush(&self) -> anyhow::Result<()> {
-        Ok(self.0.engine.flush()?)
+        Ok(self.engine.flush()?)
     }
 
     fn is_idle(&self) -> anyhow::Result<bool> {
-        Ok(self.0.is_idle())
+        let stats = self.engine.stats();
+        let sealed: u64 = stats.tables.iter().map(|table| table.sealed_memtables).sum();
+        Ok(stats.compaction_threads + stats.compactions_due + stats.obsolete_files + sealed == 0)
     }
 
     fn is_log(&self, file: &Path) -> bool {
-        is_log(file)
+        file.extension().is_some_and(|extension| extension == "wal")
     }
 
     fn close(self: Box<Self>) -> anyhow::Result<()> {
-        Ok(self.0.engine.close()?)
+        Ok(self.engine.close()?)
     }
 }
 
-struct TypedWriter<'s> {
-    opened: &'s Opened,
-    batch: nyala::WriteBatch,
+struct NyalaWriter<'s, F> {
+    nyala: &'s Nyala<F>,
+    batch: WriteBatch,
 }
 
-impl Writer for TypedWriter<'_> {
+impl<F: Form> Writer for NyalaWriter<'_, F> {
     fn write(&mut self, batch: &Batch) -> anyhow::Result<()> {
         for (key, value) in batch.iter() {
-            let value = Value::split(value).expect("the values of a batch are long enough");
-            let row = (key.host, key.time, key.metric, value.stamp, value.rest);
-            self.batch.upsert(&self.opened.table, row)?;
+            F::upsert(&mut self.batch, &self.nyala.table, key, value)?;
         }
-        Ok(self.batch.commit(self.opened.durability)?)
+        Ok(self.batch.commit(self.nyala.durability)?)
     }
 }
 
-struct TypedReader<'s>(&'s Table);
+struct NyalaReader<'s, F>(&'s Nyala<F>);
 
-impl Reader for TypedReader<'_> {
+impl<F: Form> Reader for NyalaReader<'_, F> {
     fn refresh(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 
     fn get(&mut self, key: &Key, see: &mut dyn FnMut(Value<'_>)) -> anyhow::Result<bool> {
-        let row = self.0.get((key.host, key.time, key.metric))?;
+        let row = F::get(&self.0.table, key)?;
         if let Some(row) = &row {
-            see(Value { stamp: row.get(3)?, rest: row.get(4)? });
+            see(F::value(row.as_ref())?);
         }
         Ok(row.is_some())
     }
 
     fn scan(&mut self, scan: Scan, see: &mut SeeRow<'_>) -> anyhow::Result<u64> {
-        let mut from = self.0.scan();
-        if let Start::At(key) = scan.start {
-            from = from.range((key.host, key.time, key.metric)..);
+        let mut from = self.0.table.scan();
+        match scan.start {
+            Start::First => {}
+            Start::Last => from = from.reverse(),
+            Start::At(key) => from = F::scan_from(from, &key),
         }
-        run_scan(from, scan, &["host", "time", "metric"], &mut |row| {
+        if scan.columns == Columns::Keys {
+            from = from.columns(F::KEYS);
+        }
+        let limit = usize::try_from(scan.limit).unwrap_or(usize::MAX);
+        let mut cursor = from.limit(limit).cursor()?;
+        let mut count = 0;
+        while let Some(row) = cursor.next()? {
+            let (host, time) = F::key(row)?;
             let value = match scan.columns {
                 Columns::Keys => None,
-                Columns::All => Some(Value { stamp: row.get(3)?, rest: row.get(4)? }),
+                Columns::All => Some(F::value(row)?),
             };
-            see(row.get(0)?, row.get(1)?, value)
-        })
+            see(host, time, value)?;
+            count += 1;
+        }
+        Ok(count)
     }
 }
