@@ -94,6 +94,7 @@ pub(crate) fn run_flushes(core: &Core) {
 /// What has to be done now and then, whatever else happens.
 pub(crate) fn keep_house(core: &Core) {
     core.files.delete_obsolete(&core.cache);
+    share_memory(core);
     if !core.health.is_healthy() {
         return;
     }
@@ -108,6 +109,22 @@ pub(crate) fn keep_house(core: &Core) {
         raise_ceiling(core, ceiling);
     }
     bound_log(core);
+}
+
+/// Lends the block cache what the memtables do not need of their half of the memory.
+///
+/// They get it back as soon as they grow, and keep it until writers are idle. What is left to them is always a memtable
+/// more than there is, so that it is not used up before this looks again.
+fn share_memory(core: &Core) {
+    let (memory, memtables_max) = (core.options.memory_bytes, core.options.memtable_bytes_max());
+    // In steps, because a change goes through all of the cache.
+    let step = (memtables_max / 8).max(1);
+    let needed = core.stall.used() + core.options.memtable_seal_bytes();
+    let needed = needed.next_multiple_of(step).min(memtables_max);
+    let left = memory - core.cache.bytes_max();
+    if needed > left || needed < left && core.stall.is_idle(core.clock.now()) {
+        core.cache.set_bytes_max(memory - needed);
+    }
 }
 
 fn raise_ceiling(core: &Core, ceiling: codec::Version) {
@@ -175,5 +192,62 @@ pub(crate) fn run_some(core: &Core) {
     }
     if core.stall.is_above_soft() {
         run_flushes(core);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs::SimFs;
+
+    use super::*;
+    use crate::{Durability, Engine, Options, RuntimeMode, Schema, Type};
+
+    const MEMORY: usize = 1 << 20;
+    const MEMTABLE: usize = 64 << 10;
+
+    #[test]
+    fn the_cache_borrows_what_the_memtables_leave_and_gives_it_back() {
+        let engine = Engine::open(
+            "/db",
+            Options {
+                memory_bytes: MEMORY,
+                memtable_bytes: Some(MEMTABLE),
+                runtime: RuntimeMode::Inline { seed: 1 },
+                fs: Arc::new(SimFs::new(1)),
+                ..Options::default()
+            },
+        )
+        .expect("it opens");
+        let schema = Schema::builder().key("id", Type::U64).column("text", Type::String).build();
+        let table = engine.create_table("t", schema.expect("a schema")).expect("it is new");
+        let core = engine.core();
+        core.inline_turn.lock().only_on_demand = true;
+        let left = || MEMORY - core.cache.bytes_max();
+        assert_eq!(left(), MEMORY / 2);
+
+        core.clock.sleep(Duration::from_secs(60));
+        keep_house(core);
+        assert_eq!(left(), MEMTABLE, "writers are idle, and room for a memtable is left to them");
+
+        let mut id = 0u64;
+        while core.stall.used() < MEMORY / 4 {
+            let mut batch = engine.batch();
+            for _ in 0..100 {
+                batch.upsert(&table, (id, "text")).expect("it fits");
+                id += 1;
+            }
+            batch.commit(Durability::Buffered).expect("healthy");
+            keep_house(core);
+            assert!(left() >= (core.stall.used() + MEMTABLE).min(MEMORY / 2), "{}", left());
+        }
+        table.flush().expect("healthy");
+        assert_eq!(core.stall.used(), 0);
+        let lent = left();
+        assert!(lent > MEMTABLE);
+        keep_house(core);
+        assert_eq!(left(), lent, "they may need it again soon");
+        core.clock.sleep(Duration::from_secs(60));
+        keep_house(core);
+        assert_eq!(left(), MEMTABLE);
     }
 }

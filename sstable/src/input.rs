@@ -3,6 +3,7 @@
 //! Invariant: no memory is taken for a length that reaches beyond the file, and nothing is returned before its checksum
 //! holds. An error is never cached: each read of a damaged block finds the damage again.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,21 @@ use crate::properties::Properties;
 /// No file holds more entries, or rows, for each of its bytes: each takes a byte at least, and LZ4 yields at most 255 for
 /// one. So counts that are added up over the files of a disk do not overflow.
 const ENTRIES_PER_BYTE_MAX: u64 = 255;
+
+/// A stored block that is larger than this is read into memory of its own.
+const ONCE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    static ONCE: Cell<Once> = Cell::default();
+}
+
+/// What a thread keeps from one block that nobody holds to the next.
+#[derive(Default)]
+struct Once {
+    stored: Vec<u8>,
+    /// The block that was read last. Its memory is free again when nobody else has it.
+    last: Option<Arc<Block>>,
+}
 
 /// One open file.
 #[derive(Debug)]
@@ -131,11 +147,37 @@ impl Input {
         Error::Mismatch { file: self.id, offset, what, expected, found }
     }
 
-    /// The block, through the cache.
+    /// The block, from the cache or the disk.
     #[inline]
     pub(crate) fn block(&self, shape: Shape, handle: Handle) -> Result<Arc<Block>> {
-        let load = || Ok(Arc::new(self.read(shape, handle)?));
-        self.cache.get_or_load(shape, self.id, handle.offset, load)
+        match self.cache.get(shape, self.id, handle.offset) {
+            Some(block) => Ok(block),
+            None if self.cache.admits(shape, self.id, handle.offset) => {
+                let load = || Ok(Arc::new(self.read(shape, handle)?));
+                self.cache.load(shape, self.id, handle.offset, load)
+            }
+            None => self.read_once(shape, handle),
+        }
+    }
+
+    /// The block, from the disk, in memory that this thread uses again once its caller is done with the block.
+    fn read_once(&self, shape: Shape, handle: Handle) -> Result<Arc<Block>> {
+        let len = handle.len as usize;
+        if len > ONCE_BYTES_MAX {
+            return Ok(Arc::new(self.read(shape, handle)?));
+        }
+        self.check(handle)?;
+        let mut once = ONCE.take();
+        if once.stored.len() < len {
+            once.stored.resize(len, 0);
+        }
+        let stored = &mut once.stored[..len];
+        let block = self.fill(stored, handle.offset).and_then(|()| {
+            Block::open_slice(shape, self.id, handle.offset, stored, block::spare(once.last.take()))
+        });
+        once.last = block.as_ref().ok().map(Arc::clone);
+        ONCE.set(once);
+        block
     }
 
     /// The block, from the disk.

@@ -26,6 +26,7 @@ mod input;
 mod iter;
 mod options;
 mod output;
+mod pinned;
 mod properties;
 mod readahead;
 mod reader;

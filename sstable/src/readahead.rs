@@ -172,7 +172,7 @@ impl Readahead {
     }
 
     fn keep(&self, input: &Input, block: &Arc<Block>) {
-        if self.caching == Caching::Fill {
+        if self.caching == Caching::Fill && input.cache().admits(self.shape, block.file, block.offset) {
             input.cache().insert(self.shape, block);
         }
     }

@@ -79,7 +79,7 @@ impl Policy {
                 garbage_percent_to_come: 22,
                 overwritten_percent_max: 20,
                 garbage_percent_goal: 15,
-                small_max: 64,
+                small_max: 256,
             },
             idle: Limits {
                 depth_max: 4,
@@ -89,7 +89,7 @@ impl Policy {
                 garbage_percent_to_come: 15,
                 overwritten_percent_max: 15,
                 garbage_percent_goal: 8,
-                small_max: 32,
+                small_max: 128,
             },
         }
     }

@@ -17,6 +17,7 @@ use crate::index::root::Root;
 use crate::input::{Head, Input};
 use crate::iter::KeyedIter;
 use crate::options::FileInfo;
+use crate::pinned::{Held, Pinned};
 use crate::readahead::Caching;
 use crate::verify::{self, First, Verifier, VerifyReport};
 
@@ -25,6 +26,15 @@ use crate::verify::{self, First, Verifier, VerifyReport};
 pub struct KeyedReader {
     input: Input,
     head: Head,
+    filters: Pinned,
+    indexes: Pinned,
+}
+
+impl Drop for KeyedReader {
+    fn drop(&mut self) {
+        self.filters.unpin(&self.input);
+        self.indexes.unpin(&self.input);
+    }
 }
 
 impl KeyedReader {
@@ -45,7 +55,10 @@ impl KeyedReader {
             let offset = head.footer.root.offset;
             return Err(input.mismatch(offset, "order of the index partitions", at as u64, at as u64 - 1));
         }
-        Ok(Arc::new(KeyedReader { input, head }))
+        let partitions = head.root.partitions().len();
+        let (filters, indexes) =
+            (Pinned::new(Shape::Filter, partitions), Pinned::new(Shape::KeyedIndex, partitions));
+        Ok(Arc::new(KeyedReader { input, head, filters, indexes }))
     }
 
     /// The file's number.
@@ -100,12 +113,12 @@ impl KeyedReader {
             return Ok(None);
         };
         if let Some(handle) = place.filter {
-            let filter = self.input.block(Shape::Filter, handle)?;
+            let filter = self.filters.get(&self.input, partition, handle, |_| Ok(()))?;
             if !filter::may_contain(&filter, hash) {
                 return Ok(None);
             }
         }
-        let partition = self.partition(partition)?;
+        let partition = self.held_partition(partition)?;
         let entry = self.find_block(&partition, key)?;
         let block = self.input.block(Shape::Keyed, index::keyed::handle(&partition, entry)?)?;
         let value = keyed::find(&block, key)?;
@@ -178,10 +191,15 @@ impl KeyedReader {
         &self.head.root
     }
 
-    /// A partition of the index.
+    /// A partition of the index, to be kept.
     pub(crate) fn partition(&self, partition: usize) -> Result<Arc<Block>> {
-        let place = &self.head.root.partitions()[partition];
-        self.check_partition(partition, self.input.block(Shape::KeyedIndex, place.index)?)
+        Ok(self.held_partition(partition)?.to_shared())
+    }
+
+    #[inline]
+    fn held_partition(&self, partition: usize) -> Result<Held<'_>> {
+        let handle = self.head.root.partitions()[partition].index;
+        self.indexes.get(&self.input, partition, handle, |block| self.check_partition(partition, block))
     }
 
     /// A partition of the index, which is not put into the cache, in the memory of a block that nobody needs any more.
@@ -190,20 +208,24 @@ impl KeyedReader {
         partition: usize,
         spare: Option<Arc<Block>>,
     ) -> Result<Arc<Block>> {
+        if let Some(block) = self.indexes.held(partition) {
+            return Ok(Arc::clone(block));
+        }
         let handle = self.head.root.partitions()[partition].index;
         let block = match self.input.cache().get(Shape::KeyedIndex, self.id(), handle.offset) {
             Some(block) => block,
             None => self.input.read_into(Shape::KeyedIndex, handle, spare)?,
         };
-        self.check_partition(partition, block)
+        self.check_partition(partition, &block)?;
+        Ok(block)
     }
 
-    fn check_partition(&self, partition: usize, block: Arc<Block>) -> Result<Arc<Block>> {
+    fn check_partition(&self, partition: usize, block: &Block) -> Result<()> {
         let place = &self.head.root.partitions()[partition];
         if block.items as u64 != place.blocks {
             return Err(block.mismatch("blocks in an index partition", place.blocks as usize, block.items));
         }
-        Ok(block)
+        Ok(())
     }
 
     /// The only block of a partition that can hold `key`, where the root says that the partition reaches so far.

@@ -15,6 +15,7 @@ use crate::index;
 use crate::index::root::Root;
 use crate::input::{Head, Input};
 use crate::options::FileInfo;
+use crate::pinned::{Held, Pinned};
 use crate::verify::{self, First, Verifier, VerifyReport};
 
 /// An open ordinal file. Example at [`crate::OrdinalWriter`].
@@ -23,6 +24,13 @@ pub struct OrdinalReader {
     input: Input,
     head: Head,
     rows: u32,
+    indexes: Pinned,
+}
+
+impl Drop for OrdinalReader {
+    fn drop(&mut self) {
+        self.indexes.unpin(&self.input);
+    }
 }
 
 /// One data block's rows, as the index tells.
@@ -52,7 +60,8 @@ impl OrdinalReader {
             let max = u64::from(u32::MAX);
             return Err(input.mismatch(offset, "greatest count of rows", max, head.properties.entries));
         };
-        Ok(Arc::new(OrdinalReader { input, head, rows }))
+        let indexes = Pinned::new(Shape::OrdinalIndex, head.root.partitions().len());
+        Ok(Arc::new(OrdinalReader { input, head, rows, indexes }))
     }
 
     /// The file's number.
@@ -91,7 +100,7 @@ impl OrdinalReader {
     /// [`Error::NoSuchRow`]; those of the disk and of damaged blocks.
     pub fn get(&self, ordinal: u32) -> Result<BlockSlice> {
         let partition = self.find_partition(ordinal)?;
-        let index = self.partition(partition)?;
+        let index = self.held_partition(partition)?;
         let rows = self.rows_of(partition, &index, self.find_block(partition, &index, ordinal))?;
         let block = self.input.block(Shape::Ordinal, rows.handle)?;
         let (start, end) = rows.row(&block, ordinal)?;
@@ -140,15 +149,21 @@ impl OrdinalReader {
         Err(Error::NoSuchRow { file: self.input.id(), ordinal, rows: u64::from(self.rows) })
     }
 
-    /// A partition of the index.
+    /// A partition of the index, to be kept.
     #[inline]
     pub(crate) fn partition(&self, partition: usize) -> Result<Arc<Block>> {
+        Ok(self.held_partition(partition)?.to_shared())
+    }
+
+    #[inline]
+    fn held_partition(&self, partition: usize) -> Result<Held<'_>> {
         let place = &self.head.root.partitions()[partition];
-        let block = self.input.block(Shape::OrdinalIndex, place.index)?;
-        if block.items as u64 != place.blocks {
-            return Err(block.mismatch("blocks in an index partition", place.blocks as usize, block.items));
-        }
-        Ok(block)
+        self.indexes.get(&self.input, partition, place.index, |block| {
+            if block.items as u64 == place.blocks {
+                return Ok(());
+            }
+            Err(block.mismatch("blocks in an index partition", place.blocks as usize, block.items))
+        })
     }
 
     /// The block of a partition that holds `ordinal`.

@@ -90,8 +90,73 @@ fn a_forgotten_file_takes_no_memory() {
     cache.forget(codec::FileId(8));
     assert_eq!(cache.stats().bytes_used, used);
     cache.forget(ID);
-    assert_eq!(cache.stats().bytes_used, 0);
+    let stats = cache.stats();
+    assert!(stats.pinned_bytes > 0 && stats.bytes_used == stats.pinned_bytes, "{stats:?}");
     assert!(keyed.get(&[0; 4], hash_key(&[0; 4])).expect("it is read anew").is_some());
+    cache.forget(ID);
+    drop(keyed);
+    assert_eq!(cache.stats().bytes_used, 0, "what a file pins goes with its reader");
+}
+
+#[test]
+fn files_pin_at_most_half_and_the_rest_goes_through_the_cache() {
+    let fs = disk();
+    let cache = Cache::new(32 << 10);
+    let keyed = KeyedReader::open(&fs, &path(), ID, Arc::clone(&cache), None).expect("open");
+    for _ in 0..2 {
+        for i in 0..ROWS {
+            let key = i.to_be_bytes();
+            assert!(keyed.get(&key, hash_key(&key)).expect("sound file").is_some());
+            let stats = cache.stats();
+            assert!(stats.pinned_bytes <= 16 << 10 && stats.bytes_used <= 32 << 10, "{stats:?}");
+        }
+    }
+    let pinned = cache.stats().pinned_bytes;
+    assert!(pinned > 0);
+    cache.set_bytes_max(8 << 10);
+    assert_eq!(cache.stats().pinned_bytes, pinned, "what is pinned stays, whatever the total");
+    drop(keyed);
+    assert_eq!(cache.stats().pinned_bytes, 0);
+}
+
+#[test]
+fn the_total_may_change_at_any_time() {
+    let fs = disk();
+    let cache = Cache::new(256 << 10);
+    let rows = OrdinalReader::open(&fs, "/8.sst".as_ref(), codec::FileId(8), Arc::clone(&cache), None);
+    let rows = rows.expect("open");
+    let read_all =
+        || (0..ROWS).for_each(|i| assert_eq!(rows.get(i).expect("sound").bytes()[..4], i.to_be_bytes()));
+    for total in [256u64 << 10, 6 << 20, 64 << 10, 1 << 20] {
+        cache.set_bytes_max(total as usize);
+        assert!(cache.stats().bytes_used <= total, "what is too much goes at once");
+        read_all();
+        let stats = cache.stats();
+        assert!(stats.bytes_used <= total && stats.bytes_max == total, "{stats:?}");
+        assert!(stats.bytes_used > total / 8 * 5, "what there is, is used: {stats:?}");
+    }
+}
+
+#[test]
+fn a_full_cache_keeps_what_is_asked_for_again() {
+    let fs = disk();
+    let cache = Cache::new(512 << 10);
+    let rows = OrdinalReader::open(&fs, "/8.sst".as_ref(), codec::FileId(8), Arc::clone(&cache), None);
+    let rows = rows.expect("open");
+    // Each of these is in a block of its own.
+    let one_a_block = || (0..ROWS).step_by(40);
+    one_a_block().for_each(|i| drop(rows.get(i).expect("sound")));
+    let last = one_a_block().last().expect("there are some");
+    for round in 0..4 {
+        let before = reads(&fs);
+        drop(rows.get(last).expect("sound"));
+        let is_read = reads(&fs) > before;
+        assert_eq!(
+            is_read,
+            round == 0,
+            "its block was asked for once, when the cache was full: round {round}"
+        );
+    }
 }
 
 #[test]

@@ -251,8 +251,8 @@ fn rowsets_that_lie_deep_move_together_and_the_large_one_stays() {
 #[test]
 fn small_rowsets_side_by_side_are_joined_where_nothing_lies_between() {
     let policy = policy();
-    // A hundred of a twentieth of the full size, one after the other.
-    let mut small: Vec<_> = (0..100).map(|at| ((2 * at, 2 * at + 1), 50, 50)).collect();
+    // Four hundred of a twentieth of the full size, one after the other.
+    let mut small: Vec<_> = (0..400).map(|at| ((2 * at, 2 * at + 1), 50, 50)).collect();
     let mut shape = under_one_run(&small);
     let mut next_id = 1000;
     let mut steps = 0;
@@ -260,14 +260,14 @@ fn small_rowsets_side_by_side_are_joined_where_nothing_lies_between() {
         assert_eq!(work.moving.len(), 20, "one of full size");
         apply(&mut shape, &policy, &work, &mut next_id, 0);
         steps += 1;
-        assert!(steps < 10);
+        assert!(steps < 20);
     }
-    assert!(shape.rowsets.len() <= 64, "{}", shape.rowsets.len());
+    assert!(shape.rowsets.len() <= 256, "{}", shape.rowsets.len());
     // With a large one over all of them each would be written as it is.
-    small.push(((0, 199), 5000, 5000));
+    small.push(((0, 799), 20_000, 20_000));
     assert_eq!(pick(&under_one_run(&small), &policy, true), None);
     // A few are left alone.
-    small.truncate(20);
+    small.truncate(128);
     assert_eq!(pick(&under_one_run(&small), &policy, true), None);
 }
 
