@@ -5,7 +5,7 @@
 //!
 //! Invariant: the buffer holds whole operations; one that fails to encode leaves no trace.
 
-mod changes;
+pub(crate) mod changes;
 mod evaluate;
 pub(crate) mod ops;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use codec::Version;
 use sync::Mutex;
 
 use crate::catalog::TableCore;
-use crate::commit::{Refusal, Submission};
+use crate::commit::{Refusal, Submission, Ticket};
 use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind};
 use crate::options::Durability;
@@ -51,6 +51,20 @@ pub(crate) struct Buffer {
     pub(crate) checks: Vec<(u32, Check)>,
 }
 
+/// A place in a buffer, between two operations.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    bytes: usize,
+    operations: u32,
+    targets: usize,
+}
+
+impl Mark {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// A buffer that outgrew this is not kept.
 const KEEP_BYTES: usize = 1 << 20;
 
@@ -64,6 +78,18 @@ impl Buffer {
         self.operations = 0;
         self.targets.clear();
         self.checks.clear();
+    }
+
+    /// Where the next operation goes.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { bytes: self.body.len(), operations: self.operations, targets: self.targets.len() }
+    }
+
+    /// Takes back the operations pushed since. None of them may be a checked one.
+    pub(crate) fn back_to(&mut self, mark: &Mark) {
+        self.body.truncate(mark.bytes);
+        self.operations = mark.operations;
+        self.targets.truncate(mark.targets);
     }
 
     fn push(
@@ -105,6 +131,23 @@ impl Buffer {
             self.targets.push(Arc::clone(table));
         }
         Ok(())
+    }
+
+    /// A row that is encoded already.
+    pub(crate) fn put_encoded(
+        &mut self,
+        core: &Core,
+        table: &Arc<TableCore>,
+        key: &[u8],
+        row: &[u8],
+    ) -> Result<(), Error> {
+        self.push(core, table, OpKind::Put, None, |body| {
+            let start = body.len();
+            body.extend_from_slice(key);
+            let end = body.len();
+            body.extend_from_slice(row);
+            Ok((start..end, end..body.len()))
+        })
     }
 
     pub(crate) fn put(
@@ -176,7 +219,7 @@ pub(crate) fn commit(
 ) -> Result<(Version, u32), Error> {
     core.health.check_writable()?;
     if buffer.operations == 0 {
-        return Ok((core.registry.visible(), 0));
+        return Ok((core.last_committed(), 0));
     }
     core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
     let committed = if buffer.checks.is_empty() {
@@ -195,6 +238,7 @@ fn commit_blind(core: &Core, buffer: &mut Buffer, durability: Durability) -> Res
         operations,
         targets: std::mem::take(&mut buffer.targets),
         expectations: Vec::new(),
+        ranges: Vec::new(),
         seen_keys: Vec::new(),
         wants_sync: durability == Durability::Sync,
     });
@@ -218,7 +262,7 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
         let resolved = evaluate::evaluate(core, buffer)?;
         if resolved.operations == 0 {
             buffer.clear();
-            return Ok((core.registry.visible(), 0));
+            return Ok((core.last_committed(), 0));
         }
         let operations = resolved.operations;
         let submission = Box::new(Submission {
@@ -226,6 +270,7 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
             operations,
             targets: buffer.targets.clone(),
             expectations: resolved.expectations,
+            ranges: Vec::new(),
             seen_keys: resolved.seen_keys,
             wants_sync: durability == Durability::Sync,
         });
@@ -360,14 +405,14 @@ impl WriteBatch {
     }
 
     /// Commits the operations, all or none, and empties the batch. On return they are visible, and as durable as
-    /// asked for.
+    /// asked for. Returns the commit's [`Ticket`]; that of a batch that wrote nothing is the last one before it.
     ///
     /// # Errors
     /// `DuplicateKey` or `MissingRow` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
     /// a table was dropped; `NoSpace`, `Io` or `Closed` if the engine takes no writes. Nothing is written then,
     /// except that an `Io` error from a log that failed under this very batch leaves open whether it is found after
     /// the next open. The batch keeps its operations.
-    pub fn commit(&mut self, durability: Durability) -> Result<(), Error> {
-        commit(&self.handle.core, &mut self.buffer, durability).map(|_| ())
+    pub fn commit(&mut self, durability: Durability) -> Result<Ticket, Error> {
+        commit(&self.handle.core, &mut self.buffer, durability).map(|(last, _)| Ticket::new(last))
     }
 }

@@ -15,13 +15,14 @@
 //! Never reads an sstable, never waits for the manifest, never decides when to compact.
 //!
 //! Lock order: stage, then a tablet's unflushed list, then a memtable's tree or the view cell. The queue's lock and a
-//! ticket's are leaves. The stage is held across the append to the log (a write into the page cache, and now and then
+//! waiter's are leaves. The stage is held across the append to the log (a write into the page cache, and now and then
 //! the switch to a segment that was prepared before), never across a sync: only when the disk is full is what was torn cut
 //! off, and the cut synced, in the stage.
 
 mod publish;
 mod ticket;
 mod validate;
+mod waiter;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,9 +33,10 @@ use codec::{FileId, Version};
 use sync::{Mutex, MutexGuard};
 use wal::{Position, Record};
 
-pub(crate) use ticket::Refusal;
-use ticket::{Ticket, Told};
-pub(crate) use validate::Expectation;
+pub use ticket::Ticket;
+pub(crate) use validate::{Expectation, RangeExpectation, Saw};
+pub(crate) use waiter::Refusal;
+use waiter::{Told, Waiter};
 
 use crate::batch::ops::{Op, OpKind, Ops};
 use crate::catalog::TableCore;
@@ -55,6 +57,8 @@ pub(crate) struct Submission {
     pub(crate) operations: u32,
     pub(crate) targets: Vec<Arc<TableCore>>,
     pub(crate) expectations: Vec<Expectation>,
+    /// What a transaction has scanned.
+    pub(crate) ranges: Vec<RangeExpectation>,
     /// The keys that the expectations speak of.
     pub(crate) seen_keys: Vec<u8>,
     pub(crate) wants_sync: bool,
@@ -62,7 +66,7 @@ pub(crate) struct Submission {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<(Box<Submission>, Arc<Ticket>)>,
+    waiting: VecDeque<(Box<Submission>, Arc<Waiter>)>,
     has_leader: bool,
 }
 
@@ -89,9 +93,15 @@ pub(crate) struct Commit {
 
 struct Member {
     submission: Box<Submission>,
-    ticket: Arc<Ticket>,
+    waiter: Arc<Waiter>,
     first: Version,
     outcome: Result<Version, Refusal>,
+}
+
+impl Member {
+    fn last(&self) -> Version {
+        Version(self.first.0 + u64::from(self.submission.operations) - 1)
+    }
 }
 
 /// What a group still needs after the stage.
@@ -122,6 +132,12 @@ impl Commit {
         self.stage.lock()
     }
 
+    /// How many submissions wait for a leader or for the stage.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.lock().waiting.len()
+    }
+
     /// The ceiling that the manifest should name next, if it is time to raise it.
     pub(crate) fn ceiling_to_raise(&self) -> Option<Version> {
         let next = self.next_version.load(Ordering::Relaxed);
@@ -140,17 +156,17 @@ impl Commit {
         core: &Core,
         submission: Box<Submission>,
     ) -> (Result<Version, Refusal>, Option<Box<Submission>>) {
-        let ticket = Arc::new(Ticket::new());
+        let waiter = Arc::new(Waiter::new());
         let leads = {
             let mut queue = self.queue.lock();
-            queue.waiting.push_back((submission, Arc::clone(&ticket)));
+            queue.waiting.push_back((submission, Arc::clone(&waiter)));
             !std::mem::replace(&mut queue.has_leader, true)
         };
         if leads {
             self.lead(core);
         }
         loop {
-            match ticket.wait() {
+            match waiter.wait() {
                 Told::Lead => self.lead(core),
                 Told::Done(result, submission) => return (result, submission),
             }
@@ -193,7 +209,7 @@ impl Commit {
             if let (Err(Refusal::Stale(_)), Some(Err(error))) = (&member.outcome, &poison) {
                 member.outcome = Err(Refusal::Failed(error.clone()));
             }
-            member.ticket.finish(member.outcome, Some(member.submission));
+            member.waiter.finish(member.outcome, Some(member.submission));
         }
     }
 
@@ -202,21 +218,21 @@ impl Commit {
         let mut bytes = 0;
         while let Some((submission, _)) = queue.waiting.front() {
             // A checked batch is validated against the memtables alone, so no batch of its own group may go before it.
-            if !members.is_empty() && (!submission.expectations.is_empty() || bytes >= GROUP_BYTES) {
+            if !members.is_empty() && (submission.is_checked() || bytes >= GROUP_BYTES) {
                 break;
             }
             bytes += submission.body.len();
-            let (submission, ticket) = queue.waiting.pop_front().expect("there is a front");
+            let (submission, waiter) = queue.waiting.pop_front().expect("there is a front");
             // Until the stage has decided, the outcome is that of a leader that went away.
             let outcome = Err(Refusal::Failed(Error::new(ErrorKind::Io, "the commit was given up half-way")));
-            members.push(Member { submission, ticket, first: Version(0), outcome });
+            members.push(Member { submission, waiter, first: Version(0), outcome });
         }
     }
 
     fn hand_over(&self) {
         let mut queue = self.queue.lock();
         match queue.waiting.front() {
-            Some((_, ticket)) => ticket.promote(),
+            Some((_, waiter)) => waiter.promote(),
             None => queue.has_leader = false,
         }
     }
@@ -256,7 +272,11 @@ impl Commit {
         let records: Vec<Record<'_>> = members
             .iter()
             .filter(|member| member.outcome.is_ok())
-            .map(|member| Record { first_version: member.first, body: &member.submission.body })
+            .map(|member| Record {
+                first_version: member.first,
+                last_version: member.last(),
+                body: &member.submission.body,
+            })
             .collect();
         if records.is_empty() {
             return None;
@@ -288,7 +308,9 @@ fn admit(core: &Core, stage: &Stage, submission: &Submission, ceiling: Version) 
     for table in &submission.targets {
         table.tablet.check_not_dropped().map_err(Refusal::Failed)?;
     }
-    validate::validate(submission)?;
+    if submission.is_checked() {
+        validate::validate(submission)?;
+    }
     let last = Version(stage.next_version.0 + u64::from(submission.operations) - 1);
     if last > ceiling {
         let why = "the reserve of versions is used up since the manifest could not be written for long";
@@ -351,6 +373,10 @@ fn seal_full(core: &Core, members: &[Member]) {
 }
 
 impl Submission {
+    fn is_checked(&self) -> bool {
+        !self.expectations.is_empty() || !self.ranges.is_empty()
+    }
+
     fn table(&self, id: codec::TableId) -> &Arc<TableCore> {
         self.targets.iter().find(|table| table.id == id).expect("a batch knows every table that it names")
     }

@@ -399,6 +399,7 @@ fn install(core: &Core, job: &CompactionJob, retention: &Retention, merged: &Mer
             *dead.borrow_mut() = change.dead(&change.apply(&job.tablet.view.pin()));
             Ok(Some(Edit {
                 attested: Some(core.log.synced()),
+                durable_through: Some(core.log.synced_version()),
                 version_ceiling: core.commit.ceiling_to_raise(),
                 tablets: vec![TabletEdit {
                     tablet: job.tablet.id,

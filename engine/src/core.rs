@@ -5,8 +5,8 @@
 //! keep nothing open.
 //!
 //! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
-//! cell. Under the leaves (registry, catalog, health, obsolete list, signals, tickets) no other lock is taken; under the
-//! queue's only a ticket's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
+//! cell. Under the leaves (registry, catalog, health, obsolete list, signals, waiters) no other lock is taken; under the
+//! queue's only a waiter's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
 //! which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
@@ -66,6 +66,10 @@ pub(crate) struct Core {
     pub(crate) log: wal::Log,
     pub(crate) manifest: Manifest,
     pub(crate) registry: Arc<Registry>,
+    /// The last commit that the open found.
+    pub(crate) recovered_to: Version,
+    /// The first version that was given out since.
+    pub(crate) first_version: Version,
     pub(crate) catalog: Catalog,
     pub(crate) commit: Commit,
     pub(crate) stall: Stall,
@@ -105,7 +109,7 @@ impl Core {
             let at = self.registry.visible();
             let again = tablet.view.pin();
             if Arc::ptr_eq(view.active(), again.active()) {
-                return ReadPoint { view, at };
+                return ReadPoint::new(view, at);
             }
             view = again;
         }
@@ -117,7 +121,7 @@ impl Core {
         if !snapshot.belongs_to(&self.registry) {
             return Err(Error::invalid("the snapshot belongs to another engine"));
         }
-        Ok(ReadPoint { view: tablet.view.pin(), at: snapshot.at() })
+        Ok(ReadPoint::new(tablet.view.pin(), snapshot.at()))
     }
 
     /// Waits until a version is visible.
@@ -128,6 +132,35 @@ impl Core {
             }
             self.health.check_writable().err().map(Err)
         })
+    }
+
+    /// The last commit that readers see. (The registry's version begins between two lives, where no commit was.)
+    pub(crate) fn last_committed(&self) -> Version {
+        let visible = self.registry.visible();
+        if visible < self.first_version { self.recovered_to } else { visible }
+    }
+
+    /// The last commit that is durable with all before it.
+    pub(crate) fn last_durable(&self) -> Version {
+        self.log.synced_version().max(self.recovered_to)
+    }
+
+    /// Makes a commit durable, with all before it.
+    pub(crate) fn wait_durable(&self, version: Version) -> Result<(), Error> {
+        if version <= self.last_durable() {
+            return Ok(());
+        }
+        if version < self.first_version {
+            let found = self.recovered_to;
+            return Err(Error::invalid(format!(
+                "commit {version} did not survive; the last that did is {found}"
+            )));
+        }
+        if version > self.registry.visible() {
+            return Err(Error::invalid(format!("there was no commit {version} yet")));
+        }
+        self.health.check_open()?;
+        self.sync_visible()
     }
 
     /// How many threads compact at most. One more flushes.

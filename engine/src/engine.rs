@@ -11,14 +11,14 @@ use crate::background;
 use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
-use crate::commit::Commit;
+use crate::commit::{Commit, Ticket};
 use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
 use crate::error::{Error, ErrorKind};
 use crate::flush;
 use crate::health::{Health, HealthCell};
 use crate::manifest::{self, Edit, Owner, TableDesc};
-use crate::options::{Options, RuntimeMode};
+use crate::options::{Durability, Options, RuntimeMode};
 use crate::recovery::{self, RecoveryReport};
 use crate::runtime::{Chance, Clock, Workers};
 use crate::schema::Schema;
@@ -27,6 +27,7 @@ use crate::stall::Stall;
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
 use crate::tablet::Tablet;
+use crate::transaction::{self, Transaction};
 use crate::view::TabletView;
 
 /// An open storage engine: tables in a directory.
@@ -95,6 +96,8 @@ impl Engine {
             log: recovered.log,
             manifest: recovered.manifest,
             registry: Arc::new(Registry::new(visible)),
+            recovered_to: recovered.report.recovered_to.version(),
+            first_version: recovered.first_version,
             catalog: recovered.catalog,
             commit: Commit::new(recovered.first_version, recovered.ceiling),
             health: HealthCell::default(),
@@ -286,6 +289,56 @@ impl Engine {
         WriteBatch::new(Arc::clone(&self.handle))
     }
 
+    /// A transaction that begins now, see [`Transaction`]. [`Engine::transact`] tries again after conflicts.
+    #[must_use]
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.handle))
+    }
+
+    /// Runs a transaction and commits it, with
+    /// [`Options::default_durability`](crate::Options::default_durability). After a conflict it is run again, from the
+    /// start, in a new transaction: up to 100 times, with short pauses, so that of several that want the same rows one
+    /// gets through each time. Returns what the last run returned.
+    ///
+    /// `run` should do nothing that must not be done twice. If it returns an error nothing is written, and the error is
+    /// returned. To give up without one, [clear](Transaction::clear) the transaction and return whatever says so.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use nyala::{Engine, Options, Schema, Type};
+    /// let engine = Engine::open(dir.path(), Options::default())?;
+    /// let schema = Schema::builder().key("name", Type::String).column("value", Type::U64).build()?;
+    /// let counters = engine.open_or_create_table("counters", schema)?;
+    /// let next = engine.transact(|transaction| {
+    ///     let row = transaction.get(&counters, ("orders",))?;
+    ///     let next: u64 = row.map_or(Ok(0), |row| row.get("value"))? + 1;
+    ///     transaction.upsert(&counters, ("orders", next))?;
+    ///     Ok(next)
+    /// })?;
+    /// assert_eq!(next, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`].
+    pub fn transact<T>(&self, run: impl FnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
+        self.transact_with(self.core().options.default_durability, transaction::ATTEMPTS, run)
+    }
+
+    /// [`Engine::transact`] with another durability, and at most so many attempts.
+    ///
+    /// # Errors
+    /// As for [`Engine::transact`]; `InvalidArgument` for 0 attempts.
+    pub fn transact_with<T>(
+        &self,
+        durability: Durability,
+        attempts: u32,
+        run: impl FnMut(&mut Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        transaction::transact(&self.handle, durability, attempts, run)
+    }
+
     /// A snapshot of all tables: what is visible now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -299,6 +352,41 @@ impl Engine {
     pub fn sync(&self) -> Result<(), Error> {
         self.core().health.check_writable()?;
         self.core().sync_visible()
+    }
+
+    /// Returns when a commit and all before it survive a loss of power. Syncs the log if need be; of several threads that
+    /// wait, one syncs for all.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a ticket of no commit, or of one that the last open did not find again; `Io`, which also
+    /// means that the engine takes no more writes; `Closed`.
+    pub fn wait_durable(&self, ticket: Ticket) -> Result<(), Error> {
+        self.core().wait_durable(ticket.version())
+    }
+
+    /// The ticket of the last commit that survives a loss of power, as do all before it. It grows with each sync: those of
+    /// [`Durability::Sync`](crate::Durability::Sync), [`Engine::sync`] and [`Engine::wait_durable`], of flushes, and of
+    /// the background.
+    #[must_use]
+    pub fn last_durable(&self) -> Ticket {
+        Ticket::new(self.core().last_durable())
+    }
+
+    /// The ticket of the last commit that readers see: every write that has returned has this ticket or an earlier one. So
+    /// it also serves for writes that give none themselves, such as [`Table::upsert`].
+    #[must_use]
+    pub fn last_committed(&self) -> Ticket {
+        Ticket::new(self.core().last_committed())
+    }
+
+    /// The ticket of the last commit that this open found: it and all before it have survived, those of earlier lives
+    /// that are above it have not. It stays the same until the next open. [`Ticket::default`] for a new database.
+    ///
+    /// After a [`repair`](crate::repair()) it is the last commit of which anything was found; what of it and of those
+    /// before is lost is told by the repair's report.
+    #[must_use]
+    pub fn recovered_to(&self) -> Ticket {
+        self.report.recovered_to
     }
 
     /// Writes everything that is in memory to rowsets and index runs, and waits for it. Not needed for durability:

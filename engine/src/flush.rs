@@ -369,6 +369,7 @@ fn install(
                 // Housekeeping may have gone further meanwhile: what it deleted must not be named again.
                 log_start: Some(log_start.max(state.log_start)),
                 attested: Some(attested),
+                durable_through: Some(core.log.synced_version()),
                 version_ceiling: core.commit.ceiling_to_raise(),
                 tablets,
                 ..Edit::default()
@@ -563,7 +564,9 @@ fn start_log_at(core: &Core, start: FileId) -> Result<(), Error> {
     let installed = sync_log_start(core, start).and_then(|()| {
         core.manifest.install(
             |state| {
-                let edit = Edit { log_start: Some(start), ..Edit::default() };
+                // What was committed to the segments that go is durable, and nothing else may say so any more.
+                let durable_through = Some(core.log.synced_version());
+                let edit = Edit { log_start: Some(start), durable_through, ..Edit::default() };
                 Ok((state.log_start < start).then_some(edit))
             },
             |_| (),

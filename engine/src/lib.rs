@@ -88,11 +88,13 @@ mod stall;
 mod stats;
 mod table;
 mod tablet;
+mod transaction;
 mod value;
 mod view;
 
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
+pub use commit::Ticket;
 #[cfg(feature = "derive")]
 pub use derive::FromRow;
 /// ```
@@ -142,5 +144,6 @@ pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema, SchemaBuild
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
 pub use table::{Table, Update};
+pub use transaction::Transaction;
 pub use value::{AsValue, FromValue, ValueType};
 pub use vfs;

@@ -180,7 +180,7 @@ fn write_new(files: &Arc<Files>, id: FileId, state: &mut State) -> Result<(Log, 
 }
 
 fn edit_record(body: &[u8]) -> Record<'_> {
-    Record { first_version: Version(0), body }
+    Record { first_version: Version(0), last_version: Version(0), body }
 }
 
 fn sync_appended(log: &Log, appended: Appended) -> Result<(), Error> {

@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use codec::{SchemaVersion, Version};
+use encoded_key::KeyRange;
 use sync::RwLock;
 
 pub(crate) use cursor::{Fetch, MemCursor};
@@ -146,6 +147,12 @@ impl Memtable {
         let tree = self.tree.read();
         let (version, op) = tree.get(key, Version::MAX)?;
         Some((version, op == MemOp::Delete))
+    }
+
+    /// A version above `at` of a key within `range`, published or not; `None` if there is none. Passes over what is older
+    /// a leaf at a time.
+    pub(crate) fn newer_within(&self, range: &KeyRange, at: Version) -> Option<Version> {
+        self.tree.read().newer_within(range, at)
     }
 
     /// Gives every operation to `f`, key ascending, version descending, and stops at its first error. For the

@@ -16,5 +16,6 @@ mod failures;
 mod registry;
 mod runner;
 mod shutdown;
+mod transactions;
 mod views;
 mod world;

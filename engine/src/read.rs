@@ -20,11 +20,13 @@ mod predicate;
 mod records;
 mod rows;
 mod scan;
+mod since;
 
 use std::sync::Arc;
 
 use codec::Version;
 
+use crate::memtable::Memtable;
 use crate::view::TabletView;
 
 pub(crate) use get::{exists, get, latest, row_bytes};
@@ -34,13 +36,31 @@ pub use records::Records;
 pub use rows::{Batches, Cursor, Rows};
 pub use scan::Scan;
 pub(crate) use scan::ScanSource;
+pub(crate) use since::{key_in_memory_since, key_since, range_in_memory_since, range_since};
 
-/// What a read sees: a view, and the versions up to `at`.
+/// What a read sees: a view, and the versions up to `at`; and in a transaction what it has written itself.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadPoint {
     /// Pinned: its files stay while this lives.
     pub(crate) view: Arc<TabletView>,
     /// The last version seen.
+    pub(crate) at: Version,
+    /// Above all that the view holds.
+    pub(crate) own: Option<OwnWrites>,
+}
+
+impl ReadPoint {
+    pub(crate) fn new(view: Arc<TabletView>, at: Version) -> ReadPoint {
+        ReadPoint { view, at, own: None }
+    }
+}
+
+/// What a transaction has written to one table, up to a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnWrites {
+    /// Its operations, with their numbers in the place of versions.
+    pub(crate) memtable: Arc<Memtable>,
+    /// The last that is seen.
     pub(crate) at: Version,
 }
 

@@ -22,7 +22,7 @@ use vfs::Fs;
 use wal::Log;
 
 use crate::catalog::{Catalog, TableCore};
-use crate::commit::VERSION_RESERVE;
+use crate::commit::{Ticket, VERSION_RESERVE};
 use crate::error::{Error, ErrorKind};
 use crate::files::{CURRENT_TEMPORARY, FileKind, Files, LOCK, file_name};
 use crate::flush::{open_index_files, open_rowset};
@@ -113,6 +113,7 @@ fn act(
     state.log_start = log.end().segment;
     state.attested = Some(log.synced());
     let ceiling = state.version_ceiling;
+    report.recovered_to = Ticket::new(state.durable_through);
     let catalog = open_tables(&files, cache, &state)?;
     let manifest = Manifest::create(&files, state)?;
     remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);

@@ -243,7 +243,7 @@ impl<'a> Patient<'a> {
         if let Some(out) = out
             && (self.options.accept_loss || report.is_lossless())
         {
-            out.finish()?;
+            out.finish(log.last_version)?;
         }
         Ok(report)
     }

@@ -74,6 +74,10 @@ impl Table {
         Ok(&self.core)
     }
 
+    pub(crate) fn core(&self) -> &Arc<TableCore> {
+        &self.core
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -284,7 +288,7 @@ impl Table {
     }
 }
 
-fn pin(core: &Core, table: &TableCore, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
+pub(crate) fn pin(core: &Core, table: &TableCore, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
     core.health.check_open()?;
     let point = match snapshot {
         None => core.read_point(&table.tablet),

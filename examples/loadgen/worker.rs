@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
         let committed = self.batch.commit(self.args.durability.durability());
         record(&mut self.outcome.latencies, start.elapsed());
         match committed {
-            Ok(()) => self.outcome.stored += in_batch,
+            Ok(_) => self.outcome.stored += in_batch,
             Err(error) => {
                 self.batch.clear();
                 if error.kind() == ErrorKind::DuplicateKey {

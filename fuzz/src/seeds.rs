@@ -76,7 +76,7 @@ fn log_files(lengths: &[usize], flavor: Flavor) -> Vec<(u64, Vec<u8>)> {
     for (number, length) in lengths.iter().enumerate() {
         let body: Vec<u8> = (0..*length).map(|at| (at * 7 + number + 1).to_le_bytes()[0]).collect();
         let first_version = Version(10 * (number as u64 + 1));
-        let appended = log.append(&[Record { first_version, body: &body }]);
+        let appended = log.append(&[Record { first_version, last_version: first_version, body: &body }]);
         assert!(appended.error.is_none());
         if number % 3 == 1 {
             log.sync(appended.end).expect("a good disk");

@@ -377,7 +377,7 @@ fn a_batch_above_its_limits_keeps_what_it_holds() {
     batch.update(&table, (1,), [("number", 5)]).expect("short");
     batch.update(&table, (1,), [("number", 6)]).expect("short");
     match batch.commit(Durability::Buffered) {
-        Ok(()) => {
+        Ok(_) => {
             assert_eq!(table.get((1,)).expect("a row").map(|row| crate::support::pair(&row)), Some((1, 6)))
         }
         Err(error) => assert_eq!(error.kind(), BAD, "{error}"),

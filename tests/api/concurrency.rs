@@ -33,7 +33,7 @@ fn of_checked_inserts_that_race_for_a_key_one_wins() {
                         1 => {
                             batch.clear();
                             batch.insert(table, (id, thread, "batch")).expect("encoded");
-                            batch.commit(Durability::Buffered)
+                            batch.commit(Durability::Buffered).map(drop)
                         }
                         _ => match table.insert_ignore((id, thread, "ignore")) {
                             Ok(true) => Ok(()),

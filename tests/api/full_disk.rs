@@ -107,7 +107,7 @@ fn with_a_fault(n: u64, fault: Fault) -> bool {
         batch.upsert(&table, (id, turn, "x".repeat(100))).expect("encoded");
         tried[id as usize] = turn;
         match batch.commit(durability) {
-            Ok(()) => {
+            Ok(_) => {
                 acknowledged[id as usize] = turn;
                 if durability == Durability::Sync {
                     synced = acknowledged;

@@ -19,7 +19,10 @@ mod journey;
 mod keys;
 mod races;
 mod scans;
+mod serialisable;
 mod shutdown;
 mod support;
+mod tickets;
+mod transactions;
 #[cfg(feature = "derive")]
 mod typed;

@@ -94,6 +94,7 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
         version: engine.snapshot().version(),
         replayed: report.replayed_operations,
         torn: report.torn.is_some(),
+        recovered: engine.recovered_to().to_u64(),
     });
     let engine = Arc::new(engine);
     let tables: Vec<_> = (0..TABLES.len())
@@ -152,7 +153,14 @@ fn write(
             }
             Err(text) => failures.tell(text),
         };
-        tell(&Message::Done { thread, step: number, outcome, version: engine.snapshot().version() });
+        tell(&Message::Done {
+            thread,
+            step: number,
+            outcome,
+            version: engine.snapshot().version(),
+            committed: engine.last_committed().to_u64(),
+            durable: engine.last_durable().to_u64(),
+        });
         if thread == 0 && number % 8 == 0 {
             let stats = engine.stats();
             tell(&Message::Work { flushes: stats.flushes, compactions: stats.compactions });

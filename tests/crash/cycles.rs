@@ -21,6 +21,14 @@ pub(crate) struct Promised {
     under_way: Option<Step>,
 }
 
+/// The greatest numbers that were told.
+#[derive(Default)]
+struct Last {
+    version: u64,
+    /// A ticket. A kill loses nothing that was committed.
+    committed: u64,
+}
+
 #[derive(Debug, Default)]
 struct Tally {
     steps: u64,
@@ -60,7 +68,7 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     let dir = Directory::new();
     let dir = dir.path();
     let mut promised: Vec<Promised> = (0..THREADS).map(|_| Promised::default()).collect();
-    let mut version = 0;
+    let mut last = Last::default();
     let mut tally = Tally::default();
     let mut random = Random::new(&[seed, 4711]);
     let start = Instant::now();
@@ -69,7 +77,7 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
             visit(dir, seed, cycle, &mut promised);
         }
         let told = live_and_die(dir, seed, cycle, &mut random);
-        account(&told, seed, cycle, &mut promised, &mut version, &mut tally);
+        account(&told, seed, cycle, &mut promised, &mut last, &mut tally);
     }
     visit(dir, seed, cycles, &mut promised);
     println!("{tally:?} in {:.1?}", start.elapsed());
@@ -104,27 +112,37 @@ fn account(
     seed: u64,
     cycle: u64,
     promised: &mut [Promised],
-    version: &mut u64,
+    last: &mut Last,
     tally: &mut Tally,
 ) {
     let ready = told.iter().find_map(|message| match message {
-        Message::Ready { version, replayed, torn } => Some((*version, *replayed, *torn)),
+        Message::Ready { version, replayed, torn, recovered } => {
+            Some((*version, *replayed, *torn, *recovered))
+        }
         _ => None,
     });
-    let Some((found_version, replayed, torn)) = ready else {
+    let Some((found_version, replayed, torn, recovered)) = ready else {
         tally.killed_opening += 1;
         return;
     };
     tally.replayed += replayed;
     tally.torn += u32::from(torn);
-    assert!(found_version >= *version, "cycle {cycle}: version {found_version} after {version}");
-    *version = found_version;
+    assert!(found_version >= last.version, "cycle {cycle}: version {found_version} after {}", last.version);
+    last.version = found_version;
+    assert!(
+        recovered >= last.committed,
+        "cycle {cycle}: {} was committed, {recovered} found",
+        last.committed
+    );
+    last.committed = recovered;
     tally.survived += compare(decode_found(told), cycle, promised);
     tally.steps += begun_and_done(told, seed, cycle, promised);
-    *version = told.iter().fold(*version, |version, message| match message {
-        Message::Done { version: now, .. } => version.max(*now),
-        _ => version,
-    });
+    for message in told {
+        if let Message::Done { version, committed, durable, .. } = message {
+            last.version = last.version.max(*version);
+            last.committed = last.committed.max(*committed).max(*durable);
+        }
+    }
     for step in promised.iter().filter_map(|promised| promised.under_way.as_ref()) {
         tally.note_under_way(step);
     }

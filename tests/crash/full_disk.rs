@@ -141,7 +141,7 @@ fn write_until_full(engine: &Engine, table: &Table, rows: &mut Rows, random: &mu
         }
         let durability = if random.one_in(8) { Durability::Sync } else { Durability::Buffered };
         match batch.commit(durability) {
-            Ok(()) => rows.append(&mut written),
+            Ok(_) => rows.append(&mut written),
             Err(error) => return error,
         }
     }

@@ -70,7 +70,7 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
     let mut random = Random::new(&[seed, 60]);
     let mut known = vec![Owned::default(); usize::from(THREADS)];
     let mut pending: Option<Life> = None;
-    let mut version = 0;
+    let mut last = Last::default();
     let mut tally = Tally::default();
     let start = Instant::now();
     for cycle in 0..cuts {
@@ -82,7 +82,7 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
         let (told, before_cut) = live_until_the_cut(&disk, seed, cycle, &mut random);
         tally.cuts += 1;
         disk.unmount();
-        account((&told, before_cut), seed, cycle, &mut known, &mut pending, &mut version, &mut tally);
+        account((&told, before_cut), seed, cycle, &mut known, &mut pending, &mut last, &mut tally);
     }
     disk.mount("ordered");
     visit(&disk, seed, cuts, &mut known, &mut pending, &mut tally);
@@ -96,6 +96,14 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
             "no power cut cost a buffered write: is the power cut at all? {tally:?}"
         );
     }
+}
+
+/// The greatest numbers that were told.
+#[derive(Default)]
+struct Last {
+    version: u64,
+    /// A ticket. What was said to be durable before the cut is there after it.
+    durable: u64,
 }
 
 /// One child, until the power goes. Gives all that it told, and how many messages came before the cut began.
@@ -127,7 +135,7 @@ fn account(
     cycle: u64,
     known: &mut Vec<Owned>,
     pending: &mut Option<Life>,
-    version: &mut u64,
+    last: &mut Last,
     tally: &mut Tally,
 ) {
     let ready = told.iter().position(|message| matches!(message, Message::Ready { .. }));
@@ -136,9 +144,11 @@ fn account(
         tally.while_opening += 1;
         return;
     };
-    let Message::Ready { version: found_version, torn, .. } = told[ready] else { unreachable!("just found") };
-    assert!(found_version >= *version, "cycle {cycle}: version {found_version} after {version}");
-    *version = found_version;
+    let Message::Ready { version, torn, recovered, .. } = told[ready] else { unreachable!("just found") };
+    assert!(version >= last.version, "cycle {cycle}: version {version} after {}", last.version);
+    last.version = version;
+    assert!(recovered >= last.durable, "cycle {cycle}: {} was durable, {recovered} found", last.durable);
+    last.durable = recovered;
     tally.torn += u64::from(torn);
     settle(decode_found(&told[..ready]), seed, cycle, known, pending, tally);
     let mut life = Life { cycle, threads: (0..THREADS).map(|_| Told::default()).collect(), before_cut };
@@ -146,9 +156,12 @@ fn account(
     for (at, message) in told.iter().enumerate() {
         match *message {
             Message::Intent { thread, .. } => life.threads[usize::from(thread)].begun.push(at),
-            Message::Done { thread, outcome, version: now, .. } => {
+            Message::Done { thread, outcome, version, durable, .. } => {
                 life.threads[usize::from(thread)].done.push((at, outcome));
-                *version = (*version).max(now);
+                last.version = last.version.max(version);
+                if at < before_cut {
+                    last.durable = last.durable.max(durable);
+                }
                 tally.steps += 1;
             }
             Message::Work { flushes: f, compactions: c } => (flushes, compactions) = (f, c),

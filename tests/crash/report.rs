@@ -22,12 +22,13 @@ pub(crate) enum Message {
     Own { thread: u8 },
     /// Part of the rows that were found, see `child::encode_found`.
     Found(Vec<u8>),
-    /// All that was found was told; the work begins. The visible version, and operations that were replayed.
-    Ready { version: u64, replayed: u64, torn: bool },
+    /// All that was found was told; the work begins. The visible version, operations that were replayed, and the ticket of
+    /// the last commit that was found.
+    Ready { version: u64, replayed: u64, torn: bool, recovered: u64 },
     /// A thread begins a step.
     Intent { thread: u8, step: u32 },
-    /// The step was acknowledged with this outcome. The version is visible.
-    Done { thread: u8, step: u32, outcome: u8, version: u64 },
+    /// The step was acknowledged with this outcome. The version is visible, the first ticket is committed, the second durable.
+    Done { thread: u8, step: u32, outcome: u8, version: u64, committed: u64, durable: u64 },
     /// Something is wrong. The child ends.
     Wrong(String),
     /// A call failed, as it may when the disk fails.
@@ -51,10 +52,11 @@ pub(crate) fn tell(message: &Message) {
             payload.extend_from_slice(bytes);
             1
         }
-        Message::Ready { version, replayed, torn } => {
+        Message::Ready { version, replayed, torn, recovered } => {
             payload.extend_from_slice(&version.to_le_bytes());
             payload.extend_from_slice(&replayed.to_le_bytes());
             payload.push(u8::from(*torn));
+            payload.extend_from_slice(&recovered.to_le_bytes());
             2
         }
         Message::Intent { thread, step } => {
@@ -62,11 +64,13 @@ pub(crate) fn tell(message: &Message) {
             payload.extend_from_slice(&step.to_le_bytes());
             3
         }
-        Message::Done { thread, step, outcome, version } => {
+        Message::Done { thread, step, outcome, version, committed, durable } => {
             payload.push(*thread);
             payload.extend_from_slice(&step.to_le_bytes());
             payload.push(*outcome);
-            payload.extend_from_slice(&version.to_le_bytes());
+            for number in [version, committed, durable] {
+                payload.extend_from_slice(&number.to_le_bytes());
+            }
             4
         }
         Message::Wrong(text) => {
@@ -121,6 +125,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Option<Message>, String> {
             version: u64::from_le_bytes(number(payload, 0)),
             replayed: u64::from_le_bytes(number(payload, 8)),
             torn: payload[16] == 1,
+            recovered: u64::from_le_bytes(number(payload, 17)),
         },
         3 => Message::Intent { thread: payload[0], step: u32::from_le_bytes(number(payload, 1)) },
         4 => Message::Done {
@@ -128,6 +133,8 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Option<Message>, String> {
             step: u32::from_le_bytes(number(payload, 1)),
             outcome: payload[5],
             version: u64::from_le_bytes(number(payload, 6)),
+            committed: u64::from_le_bytes(number(payload, 14)),
+            durable: u64::from_le_bytes(number(payload, 22)),
         },
         5 => Message::Wrong(String::from_utf8_lossy(payload).into_owned()),
         6 => Message::Own { thread: payload[0] },
@@ -145,8 +152,10 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<Option<Message>, String> {
 #[test]
 fn messages_are_read_as_they_were_told() {
     // `tell` writes to the pipe; here the layout of the one with the most parts is checked.
-    let mut frame: &[u8] = &[MARK, 4, 14, 0, 7, 1, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0, 0];
-    let done = Message::Done { thread: 7, step: 1, outcome: 2, version: 3 };
+    let numbers = [3_u64, 4, 5].map(u64::to_le_bytes).concat();
+    let frame = [&[MARK, 4, 30, 0, 7, 1, 0, 0, 0, 2][..], &numbers].concat();
+    let mut frame = frame.as_slice();
+    let done = Message::Done { thread: 7, step: 1, outcome: 2, version: 3, committed: 4, durable: 5 };
     assert_eq!(take(&mut frame), Ok(Some(done)));
     assert_eq!(take(&mut frame), Ok(None));
     assert_eq!(take(&mut &[MARK, 3, 5, 0, 1][..]), Ok(None));

@@ -55,7 +55,7 @@ fn narrow() -> Options {
 }
 
 fn done(step: u32) {
-    tell(&Message::Done { thread: 0, step, outcome: 0, version: 0 });
+    tell(&Message::Done { thread: 0, step, outcome: 0, version: 0, committed: 0, durable: 0 });
 }
 
 /// The child's side.

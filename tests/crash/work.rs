@@ -90,7 +90,11 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Single(Operation),
-    Batch { operations: Vec<Operation>, is_synced: bool },
+    /// A transaction, if the number of its operations is even.
+    Batch {
+        operations: Vec<Operation>,
+        is_synced: bool,
+    },
     MakeOwn,
     DropOwn,
     FlushTable(usize),
@@ -321,6 +325,15 @@ pub(crate) fn attempt(
 ) -> Result<u8, String> {
     let outcome = match step {
         Step::Single(operation) => single(tables.get(operation.table), thread, operation),
+        Step::Batch { operations, is_synced } if operations.len().is_multiple_of(2) => {
+            let durability = if *is_synced { nyala::Durability::Sync } else { nyala::Durability::Buffered };
+            // Nobody else writes what it looks at, so that one attempt will do.
+            engine.transact_with(durability, 1, |transaction| {
+                operations.iter().try_for_each(|operation| {
+                    in_transaction(transaction, tables.get(operation.table), thread, operation)
+                })
+            })
+        }
         Step::Batch { operations, is_synced } => {
             let mut batch = engine.batch();
             let mut filled = Ok(());
@@ -329,7 +342,7 @@ pub(crate) fn attempt(
                     filled.and_then(|()| fill(&mut batch, tables.get(operation.table), thread, operation));
             }
             let durability = if *is_synced { nyala::Durability::Sync } else { nyala::Durability::Buffered };
-            filled.and_then(|()| batch.commit(durability))
+            filled.and_then(|()| batch.commit(durability).map(drop))
         }
         Step::MakeOwn => {
             engine.create_table(&own_name(thread), schema(OWN)).map(|table| tables.own = Some(table))
@@ -397,6 +410,24 @@ fn fill(
         Verb::UpdateCount => batch.update(table, key.values(), [("count", operation.content.count)]),
         Verb::UpdateText => batch.update(table, key.values(), [("text", operation.content.text.as_deref())]),
         Verb::Delete => batch.delete(table, key.values()),
+    }
+}
+
+fn in_transaction(
+    transaction: &mut nyala::Transaction,
+    table: &Table,
+    thread: u8,
+    operation: &Operation,
+) -> Result<(), Error> {
+    let key = key(operation.table, thread, operation.key);
+    let text = operation.content.text.as_deref();
+    match operation.verb {
+        Verb::Upsert => transaction.upsert(table, key.row(&operation.content)),
+        Verb::Insert => transaction.insert(table, key.row(&operation.content)),
+        Verb::InsertIgnore => transaction.insert_ignore(table, key.row(&operation.content)).map(drop),
+        Verb::UpdateCount => transaction.update(table, key.values(), [("count", operation.content.count)]),
+        Verb::UpdateText => transaction.update(table, key.values(), [("text", text)]),
+        Verb::Delete => transaction.delete(table, key.values()),
     }
 }
 

@@ -25,7 +25,7 @@ fn open(disk: &SimFs) -> (Engine, Table) {
 fn write(engine: &Engine, table: &Table, id: u32, durability: Durability) -> Result<(), Error> {
     let mut batch = engine.batch();
     batch.upsert(table, (id, i64::from(id), "some text")).expect("it fits");
-    batch.commit(durability)
+    batch.commit(durability).map(drop)
 }
 
 fn ids(table: &Table) -> Vec<u32> {

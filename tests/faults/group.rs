@@ -172,7 +172,7 @@ fn of_a_group_on_a_full_disk_those_before_the_failing_byte_are_committed_and_no_
                 }
                 let durability = if id.is_multiple_of(2) { Durability::Sync } else { Durability::Buffered };
                 match batch.commit(durability) {
-                    Ok(()) => Some(id),
+                    Ok(_) => Some(id),
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
                         None

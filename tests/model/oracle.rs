@@ -3,15 +3,17 @@
 //! Owns the state after every committed event since the last one that must survive a loss of power. Never asks the
 //! engine anything.
 
+use nyala::Ticket;
+
 use crate::state::{Event, State};
 
 /// The states that may be found after a loss of power.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// The state after the last event that must survive.
-    durable: State,
-    /// The events since, in the order of their commits.
-    since: Vec<Event>,
+    /// The state after the last event that must survive, and the ticket of the last commit in it.
+    durable: (State, Ticket),
+    /// The events since, in the order of their commits. Making and dropping a table has the ticket of the commit before.
+    since: Vec<(Event, Ticket)>,
     /// The state now.
     now: State,
 }
@@ -21,22 +23,30 @@ impl History {
         &self.now
     }
 
-    pub(crate) fn commit(&mut self, event: Event) {
+    /// The ticket of the last commit.
+    pub(crate) fn last_ticket(&self) -> Ticket {
+        self.since.last().map_or(self.durable.1, |(_, ticket)| *ticket)
+    }
+
+    pub(crate) fn commit(&mut self, event: Event, ticket: Ticket) {
+        assert!(self.last_ticket() <= ticket, "tickets grow: {ticket} after {}", self.last_ticket());
         self.now.apply(&event);
-        self.since.push(event);
+        self.since.push((event, ticket));
     }
 
     /// Everything so far survives from now on.
     pub(crate) fn all_durable(&mut self) {
-        self.durable = self.now.clone();
+        self.durable = (self.now.clone(), self.last_ticket());
         self.since.clear();
     }
 
     /// Everything up to the last event that concerns this table survives from now on.
     pub(crate) fn durable_through(&mut self, table: &str) {
-        let count = self.since.iter().rposition(|event| event.concerns(table)).map_or(0, |last| last + 1);
-        for event in self.since.drain(..count) {
-            self.durable.apply(&event);
+        let concerns = |(event, _): &(Event, Ticket)| event.concerns(table);
+        let count = self.since.iter().rposition(concerns).map_or(0, |last| last + 1);
+        for (event, ticket) in self.since.drain(..count) {
+            self.durable.0.apply(&event);
+            self.durable.1 = ticket;
         }
     }
 
@@ -45,31 +55,48 @@ impl History {
         self.since.len()
     }
 
-    /// Finds `found` among the states that are allowed, with `undecided` as one more event that may or may not have
-    /// happened. From then on that state is the present one, and durable.
+    /// Checks that `found` is what the commits through `recovered_to` give, and that these are allowed to be those that are
+    /// there; with `undecided` as one more event that may or may not have happened. From then on that state is the
+    /// present one, and durable. Gives how many events survived.
     ///
     /// # Errors
-    /// It is none of them. Says how it differs from the first and from the last.
-    pub(crate) fn recover(&mut self, found: &State, undecided: Option<Event>) -> Result<usize, String> {
-        let mut state = self.durable.clone();
-        let events = std::mem::take(&mut self.since).into_iter().chain(undecided);
-        let mut passed = 0;
-        let mut events = events.peekable();
-        while state != *found {
-            let Some(event) = events.next() else {
-                return Err(format!(
-                    "no prefix of the {passed} commits since the last durable one gives what was found.\n\
-                     Against the oldest allowed:\n{}\nAgainst the newest:\n{}",
-                    self.durable.difference(found),
-                    state.difference(found)
-                ));
-            };
-            state.apply(&event);
-            passed += 1;
+    /// It is not. Says how.
+    pub(crate) fn recover(
+        &mut self,
+        found: &State,
+        undecided: Option<Event>,
+        recovered_to: Ticket,
+    ) -> Result<usize, String> {
+        let (mut state, durable) = self.durable.clone();
+        let last = self.last_ticket();
+        if recovered_to < durable {
+            return Err(format!("{durable} was durable, and the last commit found is {recovered_to}"));
         }
+        let mut survived = self.since.partition_point(|(_, ticket)| *ticket <= recovered_to);
+        self.since[..survived].iter().for_each(|(event, _)| state.apply(event));
+        if let Some(event) = undecided.filter(|_| survived == self.since.len()) {
+            let is_there = match event {
+                // It has no ticket that could tell.
+                Event::Create(..) | Event::Drop(..) => state != *found,
+                Event::Batch(_) => recovered_to > last,
+            };
+            if is_there {
+                state.apply(&event);
+                survived += 1;
+            }
+        }
+        if state != *found {
+            return Err(format!(
+                "{recovered_to} is the last commit found, which is {survived} commits after the last durable one, and \
+                 that is not what is there.\nAgainst the oldest allowed:\n{}\nAgainst what it says:\n{}",
+                self.durable.0.difference(found),
+                state.difference(found)
+            ));
+        }
+        self.since.clear();
+        self.durable = (state.clone(), recovered_to);
         self.now = state;
-        self.all_durable();
-        Ok(passed)
+        Ok(survived)
     }
 }
 
@@ -87,14 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn only_prefixes_after_the_durable_one_are_found() {
+    fn only_prefixes_after_the_durable_one_are_found_and_each_has_its_ticket() {
+        let ticket = Ticket::from_u64;
         let history = || {
             let mut history = History::default();
-            history.commit(Event::Create("t".into(), Shape::Int));
-            history.commit(put(1, Some(1)));
+            history.commit(Event::Create("t".into(), Shape::Int), ticket(0));
+            history.commit(put(1, Some(1)), ticket(10));
             history.all_durable();
-            history.commit(put(2, Some(2)));
-            history.commit(put(1, None));
+            history.commit(put(2, Some(2)), ticket(20));
+            history.commit(put(1, None), ticket(30));
             history
         };
         let after = |events: &[Event]| {
@@ -103,12 +131,19 @@ mod tests {
             state
         };
         let create = Event::Create("t".into(), Shape::Int);
-        let durable = [create.clone(), put(1, Some(1))];
-        assert_eq!(history().recover(&after(&durable), None), Ok(0));
-        assert_eq!(history().recover(&after(&[create.clone(), put(2, Some(2))]), None), Ok(2));
+        let durable = after(&[create.clone(), put(1, Some(1))]);
+        assert_eq!(history().recover(&durable, None, ticket(10)), Ok(0));
+        assert_eq!(history().recover(&durable, None, ticket(19)), Ok(0));
+        history().recover(&durable, None, ticket(20)).expect_err("the second is said to be there");
+        history().recover(&durable, None, ticket(9)).expect_err("the first is said to be lost");
+        let all = after(&[create.clone(), put(2, Some(2))]);
+        assert_eq!(history().recover(&all, None, ticket(30)), Ok(2));
+        history().recover(&all, None, ticket(20)).expect_err("the third is said to be lost");
         let more = after(&[create.clone(), put(2, Some(2)), put(3, Some(3))]);
-        assert_eq!(history().recover(&more, Some(put(3, Some(3)))), Ok(3));
-        history().recover(&more, None).expect_err("that was never committed");
-        history().recover(&after(&[create]), None).expect_err("what was durable is gone");
+        assert_eq!(history().recover(&more, Some(put(3, Some(3))), ticket(31)), Ok(3));
+        assert_eq!(history().recover(&all, Some(put(3, Some(3))), ticket(30)), Ok(2));
+        history().recover(&more, Some(put(3, Some(3))), ticket(30)).expect_err("it is said to be lost");
+        history().recover(&more, None, ticket(31)).expect_err("that was never committed");
+        history().recover(&after(&[create]), None, ticket(0)).expect_err("what was durable is gone");
     }
 }

@@ -31,7 +31,14 @@ impl World {
         let found = rows::read_all(&engine).expect("what was opened can be read");
         let at_risk = self.history.at_risk();
         let undecided = self.undecided.take();
-        let survived = match self.history.recover(&found, undecided) {
+        let recovered_to = engine.recovered_to();
+        assert!(
+            recovered_to >= self.last_durable,
+            "{} was said to be durable, and {recovered_to} was found after {policy:?}",
+            self.last_durable
+        );
+        self.last_durable = recovered_to;
+        let survived = match self.history.recover(&found, undecided, recovered_to) {
             Ok(survived) => survived,
             Err(why) => panic!("after {policy:?} with {at_risk} commits at risk: {why}"),
         };
@@ -58,6 +65,7 @@ impl World {
             engine
         };
         let expected = rows::read_all(&engine).expect("what was opened can be read");
+        let recovered_to = engine.recovered_to();
         drop(engine);
         for _ in 0..cuts {
             let calls = self.random.below(150) as u64;
@@ -80,5 +88,6 @@ impl World {
         self.disk = disk;
         let found = rows::read_all(&engine).expect("what was opened can be read");
         assert!(found == expected, "a recovery that failed changed:\n{}", expected.difference(&found));
+        assert_eq!(engine.recovered_to(), recovered_to, "whatever fails, the same commits have survived");
     }
 }

@@ -265,7 +265,16 @@ impl Ask {
     }
 
     pub(crate) fn scan(&self, table: &Table, at: Option<&Snapshot>) -> Scan {
-        let mut scan = self.narrow.iter().fold(table.scan(), |scan, narrow| narrow.put(scan));
+        let scan = self.put(table.scan());
+        match at {
+            Some(snapshot) => scan.at(snapshot),
+            None => scan,
+        }
+    }
+
+    /// Asks this of a scan that was asked nothing yet.
+    pub(crate) fn put(&self, scan: Scan) -> Scan {
+        let mut scan = self.narrow.iter().fold(scan, |scan, narrow| narrow.put(scan));
         if let Some(test) = &self.test {
             scan = scan.filter(test.predicate());
         }
@@ -278,10 +287,12 @@ impl Ask {
         if self.reverse {
             scan = scan.reverse();
         }
-        match at {
-            Some(snapshot) => scan.at(snapshot),
-            None => scan,
-        }
+        scan
+    }
+
+    /// Whether a key lies where the scan looks.
+    pub(crate) fn covers(&self, key: &Key) -> bool {
+        self.narrow.iter().all(|narrow| narrow.contains(key))
     }
 
     /// The rows that the scan should give, in order.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nyala::vfs::SimFs;
-use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table};
+use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table, Ticket};
 
 use crate::oracle::History;
 use crate::random::Random;
@@ -14,6 +14,7 @@ use crate::scans::{Answer, Ask};
 use crate::settings::{Place, Setting};
 use crate::shape::SHAPES;
 use crate::state::{Event, State};
+use crate::transactions::OpenTransaction;
 use crate::{reads, rows};
 
 /// The simulated disk has halted: what happens now happens to a process that is gone.
@@ -39,6 +40,8 @@ pub(crate) struct Tally {
     /// Those that took commits that were not synced.
     pub(crate) power_cuts_with_loss: usize,
     pub(crate) failed_recoveries: usize,
+    pub(crate) transactions: usize,
+    pub(crate) conflicts: usize,
     flushes: u64,
     compactions: u64,
 }
@@ -60,6 +63,9 @@ pub(crate) struct World {
     pub(crate) undecided: Option<Event>,
     pub(crate) snapshots: Vec<(Snapshot, State)>,
     pub(crate) scans: Vec<OpenScan>,
+    pub(crate) transactions: Vec<OpenTransaction>,
+    /// The greatest that was said to be durable.
+    pub(crate) last_durable: Ticket,
     pub(crate) next_number: i64,
     pub(crate) tally: Tally,
     replay: Replay,
@@ -119,6 +125,8 @@ impl World {
             undecided: None,
             snapshots: Vec::new(),
             scans: Vec::new(),
+            transactions: Vec::new(),
+            last_durable: Ticket::default(),
             next_number: 0,
             tally: Tally::default(),
             replay: Replay::new(setting, seed),
@@ -159,8 +167,9 @@ impl World {
         match self.random.below(1000) {
             0..300 => self.write_one(),
             300..480 => self.write_batch(),
-            480..640 => self.read_points(),
-            640..780 => self.read_scan(),
+            480..540 => self.go_on_with_transaction(),
+            540..660 => self.read_points(),
+            660..780 => self.read_scan(),
             780..830 => self.continue_scan(),
             830..850 => self.keep_snapshot(),
             850..870 => self.drop_snapshot(),
@@ -236,6 +245,8 @@ impl World {
 
     fn drop_table(&mut self) -> Step {
         let Some(name) = self.table_name() else { return Ok(()) };
+        // They may have looked into it.
+        self.transactions.clear();
         let result = self.engine().drop_table(&name);
         self.decide(Event::Drop(name.clone()), "drop a table", result)?;
         self.history.all_durable();
@@ -259,7 +270,9 @@ impl World {
         match self.done(what, result) {
             Ok(value) => {
                 self.tally.commits += 1;
-                self.history.commit(event);
+                self.transactions.iter_mut().for_each(|open| open.note(&event));
+                self.history.commit(event, self.engine().last_committed());
+                self.note_durable();
                 Ok(value)
             }
             Err(Halted) => {
@@ -267,6 +280,13 @@ impl World {
                 Err(Halted)
             }
         }
+    }
+
+    /// What is durable never becomes less.
+    fn note_durable(&mut self) {
+        let durable = self.engine().last_durable();
+        assert!(durable >= self.last_durable, "{durable} after {}", self.last_durable);
+        self.last_durable = durable;
     }
 
     /// All rows of all tables, all snapshots, and the engine's own check.
@@ -304,6 +324,7 @@ impl World {
         let engine = self.let_go().expect("an engine is open between steps");
         let result = engine.close();
         self.done("close", result)?;
+        assert!(engine.last_durable() >= engine.last_committed(), "a close leaves nothing undone");
         self.history.all_durable();
         for scan in scans {
             reads::finish_scan_after_close(scan);
@@ -346,6 +367,7 @@ impl World {
         self.dropped.clear();
         self.snapshots.clear();
         self.scans.clear();
+        self.transactions.clear();
         self.engine.take()
     }
 
@@ -361,6 +383,8 @@ impl World {
         let found = self.done("read everything", found)?;
         let expected = self.history.now();
         assert!(found == *expected, "the tables differ after a reopen:\n{}", expected.difference(&found));
+        assert_eq!(self.engine().recovered_to(), self.history.last_ticket(), "nothing was lost");
+        self.note_durable();
         // Whatever an open found it has written anew and synced.
         self.history.all_durable();
         self.check_files();

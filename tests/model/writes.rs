@@ -46,7 +46,7 @@ impl World {
             op.add_to(&mut batch, &self.tables[&op.table]);
         }
         assert_eq!(ops.len(), batch.len());
-        let result = batch.commit(durability);
+        let result = batch.commit(durability).map(drop);
         let left = if result.is_ok() { 0 } else { ops.len() };
         assert_eq!(left, batch.len(), "a batch is empty after a commit, and as it was after a failure");
         self.settle(&ops, expected, durability, result)

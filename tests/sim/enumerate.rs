@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use nyala::Ticket;
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::PowerCut;
 
@@ -95,7 +96,7 @@ impl Visit<'_> {
         for (era_number, era) in eras.iter().enumerate() {
             self.tally.note_moments(era.moments.iter().map(|moment| moment.after.as_str()));
             // The state that a disk was found to hold, and the least that later ones must.
-            let mut known: HashMap<u64, u64> = HashMap::new();
+            let mut known: HashMap<u64, Known> = HashMap::new();
             let mut floor = 0;
             for (index, moment) in era.moments.iter().enumerate() {
                 if (self.is_over)() {
@@ -153,7 +154,7 @@ impl Visit<'_> {
         moment: &Moment,
         history: &History,
         floor: usize,
-        known: &mut HashMap<u64, u64>,
+        known: &mut HashMap<u64, Known>,
     ) -> usize {
         let seed = mix(&[target.seed, target.era as u64, target.operation, target.page_state as u64]);
         let (name, policy) = page_state(target.page_state, seed);
@@ -162,25 +163,38 @@ impl Visit<'_> {
         let disk = moment.disk.power_cut(&policy);
         let fingerprint = disk.fingerprint();
         let random = Random::new(seed);
-        let hash = match known.get(&fingerprint) {
-            Some(&hash) => hash,
+        let Known { hash, recovered_to } = match known.get(&fingerprint) {
+            Some(&found) => found,
             None => {
                 (self.begin)(target.to_string());
                 self.tally.note(self.workload.name, fingerprint, &moment.after);
                 let mut life = Life { visit: self, random, replay: &mut replay };
                 let cuts = CUTS - 1 + usize::from(seed.is_multiple_of(4));
-                let hash = life.live(disk, cuts, history.version(moment.operation), &|found| {
-                    let hash = hash_of(found);
-                    let place = history.find(hash, moment.operation, floor);
-                    place.map(drop).ok_or_else(|| history.explain(found, moment.operation, floor))
-                });
-                known.insert(fingerprint, hash);
-                hash
+                let found =
+                    life.live(disk, cuts, history.version(moment.operation), &|found, recovered_to| {
+                        let hash = hash_of(found);
+                        let place = history.find(hash, moment.operation, floor);
+                        place.ok_or_else(|| history.explain(found, moment.operation, floor))?;
+                        history.check_ticket(hash, moment.operation, recovered_to)
+                    });
+                known.insert(fingerprint, found);
+                found
             }
         };
         let place = history.find(hash, moment.operation, floor);
+        // What was durable by now may be more than at the moment at which the disk was looked at.
+        if let Err(why) = history.check_ticket(hash, moment.operation, recovered_to) {
+            panic!("the same disk at another moment: {why}");
+        }
         place.expect("the same disk at a moment at which it holds too little, or too much")
     }
+}
+
+/// What a disk was found to hold, and the last commit that its opening told.
+#[derive(Clone, Copy)]
+struct Known {
+    hash: u64,
+    recovered_to: Ticket,
 }
 
 /// A state, from its first opening to its last.
@@ -191,22 +205,23 @@ struct Life<'a, 'b> {
 }
 
 impl Life<'_, '_> {
-    /// Opens a disk, compares it, and goes on living on it if the power is to go `cuts` times more. Returns a hash of
-    /// the state that was found. Versions up to `used_version` must not be given out again.
+    /// Opens a disk, compares it, and goes on living on it if the power is to go `cuts` times more. Returns what
+    /// was found. Versions up to `used_version` must not be given out again.
     fn live(
         &mut self,
         disk: SimFs,
         cuts: usize,
         used_version: u64,
-        permit: &dyn Fn(&State) -> Result<(), String>,
-    ) -> u64 {
+        permit: &dyn Fn(&State, Ticket) -> Result<(), String>,
+    ) -> Known {
         disk.set_capacity(None);
         let options = (self.visit.workload.options)();
         let again = disk.fork();
         let mut world = World::on(disk, self.random.clone(), options.clone());
         let found = world.open_found();
         let changes = world.changes_of_open();
-        if let Err(why) = permit(&found) {
+        let recovered_to = world.engine().recovered_to();
+        if let Err(why) = permit(&found, recovered_to) {
             panic!("{why}");
         }
         let version = world.version();
@@ -215,10 +230,10 @@ impl Life<'_, '_> {
             "version {used_version} was seen, and {version} is the last that is used up"
         );
         deep::compare(world.engine(), &found, &mut self.random);
-        let hash = hash_of(&found);
+        let known = Known { hash: hash_of(&found), recovered_to };
         if cuts == 0 {
             world.stop();
-            return hash;
+            return known;
         }
         let (moment, history) = if self.random.one_in(3) {
             world.stop();
@@ -245,10 +260,11 @@ impl Life<'_, '_> {
         ));
         let disk = moment.disk.power_cut(&policy);
         self.visit.tally.note(self.visit.workload.name, disk.fingerprint(), &moment.after);
-        self.live(disk, cuts - 1, version, &|found| {
+        self.live(disk, cuts - 1, version, &|found, recovered_to| {
             let place = history.find(hash_of(found), moment.operation, 0);
-            place.map(drop).ok_or_else(|| history.explain(found, moment.operation, 0))
+            place.ok_or_else(|| history.explain(found, moment.operation, 0))?;
+            history.check_ticket(hash_of(found), moment.operation, recovered_to)
         });
-        hash
+        known
     }
 }

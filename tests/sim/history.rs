@@ -8,6 +8,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use nyala::Ticket;
+
 use crate::state::{Event, State};
 
 /// One state along the line.
@@ -19,6 +21,8 @@ struct Point {
     begun: u64,
     /// What led to it; none for the first.
     event: Option<Event>,
+    /// The ticket of the last commit in it.
+    ticket: Ticket,
 }
 
 /// An event that failed, on top of the line as it was then.
@@ -37,6 +41,8 @@ pub(crate) struct History {
     floors: Vec<(u64, usize)>,
     /// From a moment on, a version that is used up. Both ascend.
     versions: Vec<(u64, u64)>,
+    /// From a moment on, a commit that was said to be durable. Both ascend.
+    durable: Vec<(u64, Ticket)>,
 }
 
 /// A hash of a state, to find it among others.
@@ -48,7 +54,7 @@ pub(crate) fn hash_of(state: &State) -> u64 {
 
 impl Point {
     fn new(state: State, begun: u64, event: Option<Event>) -> Point {
-        Point { hash: hash_of(&state), state, begun, event }
+        Point { hash: hash_of(&state), state, begun, event, ticket: Ticket::default() }
     }
 }
 
@@ -56,7 +62,8 @@ impl History {
     /// One that begins with a state that is durable.
     pub(crate) fn new(state: State) -> History {
         let line = vec![Point::new(state, 0, None)];
-        History { line, failed: Vec::new(), floors: vec![(0, 0)], versions: vec![(0, 0)] }
+        let (floors, versions, durable) = (vec![(0, 0)], vec![(0, 0)], vec![(0, Ticket::default())]);
+        History { line, failed: Vec::new(), floors, versions, durable }
     }
 
     pub(crate) fn now(&self) -> &State {
@@ -108,6 +115,45 @@ impl History {
         let &(_, last) = self.versions.last().expect("there is a first");
         assert!(last <= version, "versions grow: {last}, then {version}");
         self.versions.push((moment, version));
+    }
+
+    /// The last event has succeeded; this is the ticket of the last commit now.
+    pub(crate) fn note_ticket(&mut self, ticket: Ticket) {
+        let last = self.line.last_mut().expect("there is a first");
+        last.ticket = ticket;
+    }
+
+    /// A commit was said to be durable at this moment.
+    pub(crate) fn note_durable(&mut self, moment: u64, ticket: Ticket) {
+        let &(_, last) = self.durable.last().expect("there is a first");
+        assert!(last <= ticket, "what is durable stays so: {last}, then {ticket}");
+        self.durable.push((moment, ticket));
+    }
+
+    /// Whether `recovered_to` may be said of a state that was found: it is not below what was said to be durable, and the
+    /// commits through it are those that are there.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub(crate) fn check_ticket(&self, hash: u64, moment: u64, recovered_to: Ticket) -> Result<(), String> {
+        let known = self.durable.partition_point(|(from, _)| *from <= moment);
+        let durable = self.durable[known - 1].1;
+        if recovered_to < durable {
+            return Err(format!(
+                "{durable} was said to be durable, and the last commit found is {recovered_to}"
+            ));
+        }
+        let mut places = self.line.iter().enumerate().filter(|(_, point)| point.hash == hash).peekable();
+        // An event that failed has a ticket that nobody knows.
+        let is_unknown = places.peek().is_none();
+        let fits = |(place, point): (usize, &Point)| {
+            let next = self.line[place + 1..].iter().find(|next| next.ticket > point.ticket);
+            point.ticket <= recovered_to && next.is_none_or(|next| recovered_to < next.ticket)
+        };
+        if is_unknown || places.any(fits) {
+            return Ok(());
+        }
+        Err(format!("the last commit found is {recovered_to}, and what is there is what others give"))
     }
 
     /// The greatest version that was seen up to this moment. Lost or not, it is never given out again.
@@ -235,6 +281,29 @@ mod tests {
         history.begin(Event::Create("u".into(), Shape::Int), 12);
         history.table_durable(14, "t");
         assert_eq!((history.floor(13), history.floor(14)), (3, 4));
+    }
+
+    #[test]
+    fn the_last_commit_found_is_the_last_that_is_there_and_not_below_what_was_durable() {
+        let ticket = Ticket::from_u64;
+        let mut history = History::new(State::default());
+        history.begin(Event::Create("t".into(), Shape::Int), 0);
+        history.note_ticket(ticket(0));
+        for number in 1..=3 {
+            history.begin(put(number), 4 * number as u64);
+            history.note_ticket(ticket(10 * number as u64));
+        }
+        history.note_durable(9, ticket(10));
+        let check =
+            |numbers: &[i64], moment, found| history.check_ticket(after(numbers), moment, ticket(found));
+        check(&[1], 9, 10).expect("the first is there, and no other");
+        check(&[1], 9, 19).expect("there is nothing in between");
+        check(&[1], 9, 20).expect_err("the second is not there");
+        check(&[1, 2], 9, 10).expect_err("the second is there");
+        check(&[], 8, 0).expect("nothing was durable yet");
+        check(&[], 9, 0).expect_err("the first was durable");
+        check(&[1, 2, 3], 20, 30).expect("all are there");
+        check(&[9], 20, 5).expect_err("below what was durable");
     }
 
     #[test]

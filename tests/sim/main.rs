@@ -33,6 +33,7 @@ mod shape;
 #[path = "../support/state.rs"]
 mod state;
 mod tally;
+#[allow(dead_code, reason = "other tests ask more of it")]
 #[path = "../support/verbs.rs"]
 mod verbs;
 mod watch;

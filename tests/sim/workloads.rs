@@ -16,9 +16,10 @@ pub(crate) struct Workload {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 15] = [
+pub(crate) const WORKLOADS: [Workload; 16] = [
     Workload { name: "first_open", options: roomy, script: first_open },
     Workload { name: "verbs", options: roomy, script: verbs },
+    Workload { name: "transactions", options: tiny, script: transactions },
     Workload { name: "tables", options: tiny, script: tables },
     Workload { name: "flushes", options: tiny, script: flushes },
     Workload { name: "background", options: each_batch, script: background },
@@ -70,6 +71,23 @@ fn verbs(world: &mut World) {
         match world.random.below(4) {
             0 | 1 => world.write_one(),
             _ => world.write_some(8),
+        }
+    }
+}
+
+/// Transactions, each with one that is a conflict, among batches and flushes.
+fn transactions(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for _ in 0..24 {
+        let durability = *world.random.pick(&[Durability::Buffered, Durability::Sync]);
+        world.write_transactions(6, durability);
+        match world.random.below(6) {
+            0 => world.flush_table(),
+            1 => world.write_some(4),
+            2 => world.sync(),
+            3 => world.kill_and_open(),
+            _ => {}
         }
     }
 }

@@ -343,6 +343,10 @@ impl World {
         if self.is_recorded {
             self.history.note_version(self.moment(), self.version());
         }
+        if done.is_some() {
+            self.history.note_ticket(self.engine().last_committed());
+        }
+        self.history.note_durable(self.moment(), self.engine().last_durable());
         done
     }
 
@@ -412,12 +416,48 @@ impl World {
         self.write_ops(&ops, durability);
     }
 
+    /// A transaction that does these operations, after a look at all of a table; another one that began before it and has
+    /// looked there too is a conflict then.
+    pub(crate) fn write_transactions(&mut self, operations_max: usize, durability: Durability) {
+        assert!(!self.may_fail, "what comes of a transaction after a fault is not told here");
+        let Some(name) = self.table_name() else { return self.create("a") };
+        let mut late = self.engine().transaction();
+        let seen = self.succeeds("a count in a transaction", late.count(&self.tables[&name]));
+        let rows = self.history.now().tables[&name].rows.len() as u64;
+        assert!(seen.is_none_or(|seen| seen == rows));
+        let mut ops = Vec::new();
+        for _ in 0..1 + self.random.below(operations_max) {
+            ops.push(self.random_op(&name, false));
+        }
+        let table = self.tables[&name].clone();
+        self.write(&ops, durability, |world, ops, _| {
+            let mut transaction = world.engine().transaction();
+            transaction.count(&table)?;
+            for op in ops {
+                op.perform_in(&mut transaction, &table, true)?;
+            }
+            transaction.commit(durability).map(drop)
+        });
+        for op in &ops {
+            let added = op.perform_in(&mut late, &table, true);
+            self.succeeds("a write in a transaction", added);
+        }
+        let before = self.engine().last_committed();
+        let refused = late.commit(durability);
+        let is_over = self.disk.is_halted();
+        match refused {
+            Ok(_) => assert!(is_over, "it has counted what was changed"),
+            Err(error) => assert!(error.kind() == ErrorKind::Conflict || is_over, "{error}"),
+        }
+        assert!(is_over || self.engine().last_committed() == before, "a conflict writes nothing");
+    }
+
     /// A batch of these operations.
     pub(crate) fn write_ops(&mut self, ops: &[Op], durability: Durability) {
         self.write(ops, durability, |world, ops, _| {
             let mut batch = world.engine().batch();
             ops.iter().for_each(|op| op.add_to(&mut batch, &world.tables[&op.table]));
-            batch.commit(durability)
+            batch.commit(durability).map(drop)
         });
     }
 

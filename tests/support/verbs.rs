@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nyala::{Error, ErrorKind, Table, Value, WriteBatch};
+use nyala::{Error, ErrorKind, Table, Transaction, Value, WriteBatch};
 
 use crate::random::Random;
 use crate::shape::{Key, Row, record, values};
@@ -122,6 +122,29 @@ impl Op {
                     .apply()
             }
             Verb::Delete => table.delete(values(&self.key)),
+        }
+    }
+
+    /// Whether it asks what is there.
+    pub(crate) fn looks(&self) -> bool {
+        matches!(self.verb, Verb::Insert(_) | Verb::InsertIgnore(_) | Verb::Update(_))
+    }
+
+    /// Performs it in a transaction. `writes` is as for [`Op::perform`].
+    pub(crate) fn perform_in(
+        &self,
+        transaction: &mut Transaction,
+        table: &Table,
+        writes: bool,
+    ) -> Result<(), Error> {
+        match &self.verb {
+            Verb::Upsert(row) => transaction.upsert(table, record(&self.key, row)),
+            Verb::Insert(row) => transaction.insert(table, record(&self.key, row)),
+            Verb::InsertIgnore(row) => transaction
+                .insert_ignore(table, record(&self.key, row))
+                .map(|written| assert_eq!(writes, written, "insert_ignore of {:?}", self.key)),
+            Verb::Update(patch) => transaction.update(table, values(&self.key), patch.columns()),
+            Verb::Delete => transaction.delete(table, values(&self.key)),
         }
     }
 

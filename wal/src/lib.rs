@@ -21,7 +21,7 @@
 //!     trickle_bytes: 0,
 //! };
 //! let log = Log::create(options.clone(), FileId(1), Box::new(|| FileId(2)))?;
-//! let appended = log.append(&[Record { first_version: Version(1), body: b"first" }]);
+//! let appended = log.append(&[Record { first_version: Version(1), last_version: Version(1), body: b"first" }]);
 //! assert_eq!(appended.complete, 1);
 //! log.sync(appended.end)?;
 //!

@@ -26,7 +26,7 @@ use codec::{FileId, Version};
 use sync::Mutex;
 
 use self::tail::{OpenSegment, SyncPlan, Tail};
-use self::turns::Turns;
+use self::turns::{Reach, Turns};
 use crate::error::is_no_space;
 use crate::record::RecordKind;
 use crate::segment::{Header, RECORDS_START};
@@ -43,6 +43,8 @@ pub type NextId = Box<dyn Fn() -> FileId + Send + Sync>;
 pub struct Record<'a> {
     /// The first version that the record holds.
     pub first_version: Version,
+    /// The last one. It is not written: [`Log::synced_version`] tells it back.
+    pub last_version: Version,
     /// The bytes. The log does not look into them.
     pub body: &'a [u8],
 }
@@ -149,7 +151,13 @@ impl Log {
     /// Everything before this is on disk.
     #[must_use]
     pub fn synced(&self) -> Position {
-        self.turns.synced()
+        self.turns.synced().position
+    }
+
+    /// The last version of the last data record that is on disk with all before it; 0 if there is none.
+    #[must_use]
+    pub fn synced_version(&self) -> Version {
+        self.turns.synced().version
     }
 
     /// Appends records, in order; they are readable at once, and on disk after a sync. One write call for each segment
@@ -180,10 +188,10 @@ impl Log {
         }
         let Some(turn) = self.turns.take(through)? else { return Ok(()) };
         let plan = self.tail.lock().sync_plan();
-        debug_assert!(through <= plan.end, "nobody can know a position that is not written");
+        debug_assert!(through <= plan.reaches.position, "nobody can know a position that is not written");
         match self.carry_out(&plan) {
             Ok(()) => {
-                turn.done(plan.end);
+                turn.done(plan.reaches);
                 Ok(())
             }
             Err(error) => Err(turn.fail(error)),
@@ -218,7 +226,7 @@ impl Log {
         if !self.tail.lock().has_news(self.synced()) {
             return Ok(());
         }
-        let record = Record { first_version: Version(0), body: &[] };
+        let record = Record { first_version: Version(0), last_version: Version(0), body: &[] };
         self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX).error.map_or(Ok(()), Err)
     }
 
@@ -260,7 +268,7 @@ impl Log {
         }
         let turn = self.turns.take_any()?;
         match self.sync_dir() {
-            Ok(()) => turn.done(Position::default()),
+            Ok(()) => turn.done(Reach::default()),
             Err(error) => return Err(turn.fail(error)),
         }
         segment.named = true;

@@ -66,7 +66,8 @@ pub(crate) fn body(n: u64, bytes: usize) -> Vec<u8> {
 }
 
 pub(crate) fn append(log: &Log, bodies: &[Vec<u8>]) -> Appended {
-    let records: Vec<_> = bodies.iter().map(|body| Record { first_version: Version(9), body }).collect();
+    let record = |body| Record { first_version: Version(9), last_version: Version(9), body };
+    let records: Vec<_> = bodies.iter().map(|body| record(body.as_slice())).collect();
     log.append(&records)
 }
 

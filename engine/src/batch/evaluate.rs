@@ -11,7 +11,7 @@ use encoded_key::KeyProbe;
 use super::ops::{self, HEAD_BYTES, Op, OpKind, Ops};
 use super::{Buffer, Check, changes};
 use crate::catalog::TableCore;
-use crate::commit::Expectation;
+use crate::commit::{Expectation, Saw};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::read::{self, ReadPoint};
@@ -161,7 +161,7 @@ impl Evaluation<'_> {
         let start = self.resolved.seen_keys.len();
         self.resolved.seen_keys.extend_from_slice(key_bytes);
         let key = start..self.resolved.seen_keys.len();
-        self.resolved.expectations.push(Expectation { target, key, saw, at });
+        self.resolved.expectations.push(Expectation { target, key, saw: Saw::of(saw.as_ref()), at });
         Ok(if saw.is_some() { Seen::Live } else { Seen::Absent })
     }
 

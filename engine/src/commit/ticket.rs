@@ -1,72 +1,66 @@
-//! What a committing thread waits on.
-//!
-//! Owns the way of one submission: waiting, perhaps asked to lead the next group, done. The leader that finishes it
-//! gives its buffers back, so that the next batch of that thread allocates nothing.
+//! Tickets: places in the order of all commits, for programs that want to know what is durable.
+
+use std::fmt;
 
 use codec::Version;
-use sync::{Condvar, Mutex};
 
-use super::Submission;
-use crate::error::Error;
-
-/// Why a submission was not committed.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// Something that the batch was checked against may have changed. Evaluate again once this version is visible.
-    Stale(Version),
-    /// It failed for good.
-    Failed(Error),
-}
-
-#[derive(Debug)]
-enum State {
-    Waiting,
-    Leading,
-    Done(Result<Version, Refusal>, Option<Box<Submission>>),
-}
-
-/// What a thread is told.
-#[derive(Debug)]
-pub(crate) enum Told {
-    /// It leads the next group; its submission is the first of it.
-    Lead,
-    /// The last version of its batch, which is visible; or why not. And its buffers.
-    Done(Result<Version, Refusal>, Option<Box<Submission>>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+/// A place in the order of all commits of a database: greater is later.
+///
+/// Each commit has one: [`WriteBatch::commit`](crate::WriteBatch::commit) and
+/// [`Transaction::commit`](crate::Transaction::commit) return theirs, and
+/// [`Engine::last_committed`](crate::Engine::last_committed) gives one that covers every write of a table's handle that
+/// has returned. A commit is durable once its ticket is at or below
+/// [`Engine::last_durable`](crate::Engine::last_durable), and it has survived whatever happened if it is at or below
+/// [`Engine::recovered_to`](crate::Engine::recovered_to) of the next open. Tickets are never used again in the life of a
+/// database, so that they can be kept elsewhere, as numbers, and compared then.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Durability, Engine, Options, Schema, Ticket, Type};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder().key("id", Type::U64).column("cents", Type::I64).build()?;
+/// let accounts = engine.open_or_create_table("accounts", schema)?;
+/// let mut batch = engine.batch();
+/// batch.upsert(&accounts, (1, 900))?;
+/// let ticket = batch.commit(Durability::Buffered)?;
+/// // ... other work; and before this write is told to the world:
+/// engine.wait_durable(ticket)?;
+/// assert!(ticket <= engine.last_durable());
+/// let kept: u64 = ticket.to_u64();
+/// engine.close()?;
+///
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// assert!(Ticket::from_u64(kept) <= engine.recovered_to(), "it has survived");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(Version);
 
 impl Ticket {
-    pub(crate) fn new() -> Ticket {
-        Ticket { state: Mutex::new(State::Waiting), changed: Condvar::new() }
+    pub(crate) fn new(version: Version) -> Ticket {
+        Ticket(version)
     }
 
-    /// Waits until told.
-    pub(crate) fn wait(&self) -> Told {
-        let mut state = self.state.lock();
-        loop {
-            match std::mem::replace(&mut *state, State::Waiting) {
-                State::Waiting => self.changed.wait(&mut state),
-                State::Leading => return Told::Lead,
-                State::Done(result, submission) => return Told::Done(result, submission),
-            }
-        }
+    pub(crate) fn version(self) -> Version {
+        self.0
     }
 
-    fn tell(&self, next: State) {
-        *self.state.lock() = next;
-        self.changed.notify_one();
+    /// The ticket as a number, to be kept elsewhere. Numbers compare as their tickets do; 0 is before every commit.
+    #[must_use]
+    pub fn to_u64(self) -> u64 {
+        self.0.0
     }
 
-    pub(crate) fn promote(&self) {
-        self.tell(State::Leading);
+    /// The ticket of a number that [`Ticket::to_u64`] gave.
+    #[must_use]
+    pub fn from_u64(number: u64) -> Ticket {
+        Ticket(Version(number))
     }
+}
 
-    pub(crate) fn finish(&self, result: Result<Version, Refusal>, submission: Option<Box<Submission>>) {
-        self.tell(State::Done(result, submission));
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

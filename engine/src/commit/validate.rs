@@ -1,13 +1,16 @@
 //! What the leader checks before a checked batch is written.
 //!
-//! A checked operation was evaluated by its caller at a pinned view, and carries what it saw. The leader compares
-//! with the memtables alone, never with the disk: it refuses as stale if something newer may differ.
+//! A checked operation, or what a transaction has read, was evaluated by its caller at a pinned view, and carries what it
+//! saw. The leader compares with the memtables alone, never with the disk: it refuses as stale if something newer may differ.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use codec::Version;
+use encoded_key::KeyRange;
 
 use super::{Refusal, Submission};
+use crate::read;
 use crate::view::TabletView;
 
 /// What a caller saw of one key.
@@ -17,34 +20,80 @@ pub(crate) struct Expectation {
     pub(crate) target: usize,
     /// Where the key lies in the submission's `seen_keys`.
     pub(crate) key: Range<usize>,
-    /// The version of the live row, or absent.
-    pub(crate) saw: Option<Version>,
+    pub(crate) saw: Saw,
+    /// The version that it was read at.
+    pub(crate) at: Version,
+}
+
+/// Whether a caller saw a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saw {
+    Row,
+    Nothing,
+}
+
+impl Saw {
+    pub(crate) fn of<T>(found: Option<&T>) -> Saw {
+        if found.is_some() { Saw::Row } else { Saw::Nothing }
+    }
+
+    /// Whether what was seen is still so although something was written since, last a deletion or not.
+    pub(crate) fn allows(self, is_deleted: bool) -> bool {
+        self == Saw::Nothing && is_deleted
+    }
+}
+
+/// A range that a caller has read, and in which nothing may have been written since.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeExpectation {
+    /// Which of the submission's targets.
+    pub(crate) target: usize,
+    pub(crate) range: KeyRange,
     /// The version that it was read at.
     pub(crate) at: Version,
 }
 
 /// Checks every expectation of a submission. Nothing of its group is applied before it.
 pub(super) fn validate(submission: &Submission) -> Result<(), Refusal> {
-    for expectation in &submission.expectations {
-        let view = submission.targets[expectation.target].tablet.view.pin();
-        check(&view, &submission.seen_keys[expectation.key.clone()], expectation)?;
+    let mut views = Views { submission, last: None };
+    for Expectation { target, key, saw, at } in &submission.expectations {
+        let view = views.of(*target);
+        check_flushed(view, *at)?;
+        let newer = read::key_in_memory_since(view, &submission.seen_keys[key.clone()], *at);
+        if let Some((version, is_deleted)) = newer
+            && !saw.allows(is_deleted)
+        {
+            return Err(Refusal::Stale(version));
+        }
+    }
+    for RangeExpectation { target, range, at } in &submission.ranges {
+        let view = views.of(*target);
+        check_flushed(view, *at)?;
+        if let Some(version) = read::range_in_memory_since(view, range, *at) {
+            return Err(Refusal::Stale(version));
+        }
     }
     Ok(())
 }
 
-fn check(view: &TabletView, key: &[u8], expectation: &Expectation) -> Result<(), Refusal> {
-    if view.flushed_through > expectation.at {
-        // What was written since may have left the memtables already.
-        return Err(Refusal::Stale(view.flushed_through));
-    }
-    let newest = view.memtables.iter().find_map(|memtable| memtable.newest(key));
-    match newest {
-        Some((version, is_deleted)) if version > expectation.at => {
-            if is_deleted && expectation.saw.is_none() {
-                return Ok(());
-            }
-            Err(Refusal::Stale(version))
+/// The views of a submission's targets. What is asked for in a row is pinned once: in the stage nothing changes but by a
+/// flush, which takes out what is old.
+struct Views<'a> {
+    submission: &'a Submission,
+    last: Option<(usize, Arc<TabletView>)>,
+}
+
+impl Views<'_> {
+    fn of(&mut self, target: usize) -> &TabletView {
+        if self.last.as_ref().is_none_or(|(of, _)| *of != target) {
+            self.last = Some((target, self.submission.targets[target].tablet.view.pin()));
         }
-        _ => Ok(()),
+        let (_, view) = self.last.as_ref().expect("just pinned");
+        view
     }
+}
+
+/// What was written since may have left the memtables already.
+fn check_flushed(view: &TabletView, at: Version) -> Result<(), Refusal> {
+    if view.flushed_through > at { Err(Refusal::Stale(view.flushed_through)) } else { Ok(()) }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Edit {
     pub(crate) next_file: Option<FileId>,
     pub(crate) version_ceiling: Option<Version>,
     pub(crate) attested: Option<Position>,
+    pub(crate) durable_through: Option<Version>,
     pub(crate) next_table: Option<TableId>,
     pub(crate) next_tablet: Option<TabletId>,
     pub(crate) tables: Vec<TableDesc>,
@@ -96,6 +97,7 @@ impl Edit {
             next_file: self.next_file.map(|id| id.0),
             version_ceiling: self.version_ceiling.map(|version| version.0),
             attested: self.attested.map(|at| pb::LogPosition { segment: at.segment.0, offset: at.offset }),
+            durable_through: self.durable_through.map(|version| version.0),
             next_table: self.next_table.map(|id| id.0),
             next_tablet: self.next_tablet.map(|id| id.0),
             tables: self
@@ -121,6 +123,7 @@ impl Edit {
             next_file: edit.next_file.map(FileId),
             version_ceiling: edit.version_ceiling.map(Version),
             attested: edit.attested.map(|at| Position { segment: FileId(at.segment), offset: at.offset }),
+            durable_through: edit.durable_through.map(Version),
             next_table: edit.next_table.map(TableId),
             next_tablet: edit.next_tablet.map(TabletId),
             tables: edit

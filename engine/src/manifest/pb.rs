@@ -26,6 +26,10 @@ pub struct Edit {
     pub dropped_tables: ::prost::alloc::vec::Vec<u32>,
     #[prost(message, repeated, tag = "9")]
     pub tablets: ::prost::alloc::vec::Vec<TabletEdit>,
+    /// Every commit up to this version was durable before this edit was written; those that an open did not find again
+    /// lie above it.
+    #[prost(uint64, optional, tag = "10")]
+    pub durable_through: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogPosition {

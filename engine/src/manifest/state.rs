@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub(crate) next_file: FileId,
     pub(crate) version_ceiling: Version,
     pub(crate) attested: Option<Position>,
+    /// The last commit that is known to be durable; what an earlier open did not find again lies above it.
+    pub(crate) durable_through: Version,
     pub(crate) next_table: TableId,
     pub(crate) next_tablet: TabletId,
     pub(crate) tables: BTreeMap<TableId, TableDesc>,
@@ -50,6 +52,7 @@ impl State {
         self.next_file = edit.next_file.unwrap_or(self.next_file).max(self.next_file);
         self.version_ceiling = edit.version_ceiling.unwrap_or(self.version_ceiling).max(self.version_ceiling);
         self.attested = self.attested.max(edit.attested);
+        self.durable_through = edit.durable_through.unwrap_or(self.durable_through).max(self.durable_through);
         self.next_table = edit.next_table.unwrap_or(self.next_table).max(self.next_table);
         self.next_tablet = edit.next_tablet.unwrap_or(self.next_tablet).max(self.next_tablet);
         for table in &edit.tables {
@@ -109,6 +112,10 @@ impl State {
         if self.version_ceiling > VERSION_MAX || self.next_file.0 > NUMBER_MAX {
             let (version, file) = (self.version_ceiling, self.next_file);
             found.push(format!("version {version} or file number {file} was never given out"));
+        }
+        if self.durable_through > self.version_ceiling {
+            let (durable, ceiling) = (self.durable_through, self.version_ceiling);
+            found.push(format!("version {durable} is durable, above the ceiling {ceiling}"));
         }
         let mut names = BTreeSet::new();
         let mut owned = BTreeSet::new();
@@ -175,6 +182,7 @@ impl State {
             next_file: Some(self.next_file),
             version_ceiling: Some(self.version_ceiling),
             attested: self.attested,
+            durable_through: Some(self.durable_through),
             next_table: Some(self.next_table),
             next_tablet: Some(self.next_tablet),
             tables: self.tables.values().cloned().collect(),
@@ -335,7 +343,8 @@ mod tests {
             schema: vec![1],
             tablets: vec![TabletId(tablet)],
         };
-        let changes: [&dyn Fn(&mut State); 11] = [
+        let changes: [&dyn Fn(&mut State); 12] = [
+            &|state| state.durable_through = Version(31),
             &|state| state.version_ceiling = Version(u64::MAX),
             &|state| state.version_ceiling = Version(29),
             &|state| state.next_file = FileId(6),

@@ -9,6 +9,8 @@
 
 use std::cmp::Ordering;
 
+use codec::Version;
+
 use super::arena::{Address, Arena};
 use super::versions;
 
@@ -167,6 +169,8 @@ pub(super) struct Leaf {
     pub(super) keys: Keys<LEAF_KEYS>,
     pub(super) next: u32,
     pub(super) previous: u32,
+    /// No version below this leaf is above it.
+    pub(super) newest: Version,
     /// Where the last key was inserted, and how many in a row were inserted each just behind the one before
     /// (positive) or just below it (negative).
     last_slot: u16,
@@ -179,7 +183,14 @@ const STREAK_MIN: i16 = LEAF_KEYS as i16 / 4;
 
 impl Leaf {
     pub(super) fn new() -> Leaf {
-        Leaf { keys: Keys::new(0), next: NO_NODE, previous: NO_NODE, last_slot: 0, streak: 0 }
+        Leaf {
+            keys: Keys::new(0),
+            next: NO_NODE,
+            previous: NO_NODE,
+            newest: Version(0),
+            last_slot: 0,
+            streak: 0,
+        }
     }
 
     /// Puts `key` into slot `slot`. The leaf must not be full.
@@ -210,7 +221,7 @@ impl Leaf {
         } else {
             (LEAF_KEYS / 2, slot > LEAF_KEYS / 2)
         };
-        let mut upper = Leaf { keys: self.keys.split(middle, middle), ..Leaf::new() };
+        let mut upper = Leaf { keys: self.keys.split(middle, middle), newest: self.newest, ..Leaf::new() };
         let (part, slot) = if to_upper { (&mut upper, slot - middle) } else { (&mut *self, slot) };
         part.insert(slot, key, first);
         if ascending {

@@ -87,6 +87,18 @@ impl Pair {
         assert_eq!(self.memtable.newest(key), newest);
     }
 
+    /// Whether something in the range is newer, and that what is told is.
+    fn check_newer(&self, range: &KeyRange, at: u64) {
+        let mut newer =
+            self.model.keys().filter(|(key, Reverse(version))| contains(range, key) && *version > at);
+        match self.memtable.newer_within(range, Version(at)) {
+            None => assert_eq!(newer.next(), None, "above {at} in {range:?}"),
+            Some(told) => {
+                assert!(newer.any(|(_, Reverse(version))| *version == told.0), "{told} in {range:?}")
+            }
+        }
+    }
+
     fn cursor(&self, direction: Direction, range: &KeyRange, at: u64) -> MemCursor {
         MemCursor::new(Arc::clone(&self.memtable), direction, range, Version(at))
     }
@@ -196,6 +208,8 @@ proptest! {
         for (key, at) in probes {
             let at = at.index(pair.last as usize + 2) as u64;
             pair.check_get(&key, at);
+            pair.check_newer(&range, at);
+            pair.check_newer(&KeyRange::point(&key), at);
             let mut expected = pair.visible(&range, at);
             prop_assert_eq!(all(pair.cursor(Direction::Forward, &range, at)), expected.clone());
             expected.reverse();

@@ -7,11 +7,13 @@
 //!
 //! Invariant: leaves are linked both ways in key order, and none is empty.
 //! Invariant: all leaves have the same depth, `height`.
+//! Invariant: a leaf's `newest` is at or above every version of its keys.
 //! Nothing is ever removed, so addresses and node numbers stay good.
 
 use std::ops::Bound;
 
 use codec::Version;
+use encoded_key::KeyRange;
 
 use super::MemOp;
 use super::arena::{Address, Arena, Pool};
@@ -107,14 +109,17 @@ impl Tree {
             let leaf = self.descend(key);
             let (slot, found) = self.leaves.get(leaf).keys.search(&self.arena, key);
             if found {
-                let first = self.leaves.get(leaf).keys.first(slot);
-                versions::push_later(&mut self.arena, first, version, op);
+                let node = self.leaves.get_mut(leaf);
+                node.newest = version;
+                versions::push_later(&mut self.arena, node.keys.first(slot), version, op);
                 return;
             }
             (leaf, slot)
         };
         let first = versions::push_first(&mut self.arena, key, version, op);
         let node = self.leaves.get_mut(leaf);
+        // Before a split, so that both parts have it.
+        node.newest = version;
         if node.keys.is_full() {
             self.split(leaf, slot, key, first);
         } else {
@@ -273,6 +278,31 @@ impl Tree {
     #[inline]
     pub(super) fn visible(&self, position: Position, at: Version) -> Option<(Version, MemOp<'_>)> {
         versions::visible(&self.arena, self.leaves.get(position.leaf).keys.first(position.slot), at)
+    }
+
+    /// A version above `at` of a key within `range`, if there is one.
+    pub(super) fn newer_within(&self, range: &KeyRange, at: Version) -> Option<Version> {
+        let mut next = self.first_within(range.start.as_ref().map(Vec::as_slice));
+        while let Some(position) = next {
+            if !range.contains(self.key(position)) {
+                return None;
+            }
+            let leaf = self.leaves.get(position.leaf);
+            if leaf.newest > at {
+                for slot in position.slot..leaf.keys.len() {
+                    let here = Position { slot, ..position };
+                    if !range.contains(self.key(here)) {
+                        return None;
+                    }
+                    let newest = self.visible(here, Version::MAX).map(|(version, _)| version);
+                    if newest.is_some_and(|version| version > at) {
+                        return newest;
+                    }
+                }
+            }
+            next = self.first_of(leaf.next);
+        }
+        None
     }
 
     /// Every operation, key ascending, version descending, until `f` fails.

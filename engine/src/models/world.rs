@@ -86,9 +86,9 @@ pub(super) fn join<T>(thread: JoinHandle<T>) -> T {
 }
 
 /// Whether a write was acknowledged. It may have been refused for these reasons, and no other.
-pub(super) fn acknowledged(written: Result<(), Error>, refusals: &[ErrorKind]) -> bool {
+pub(super) fn acknowledged<T>(written: Result<T, Error>, refusals: &[ErrorKind]) -> bool {
     match written {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(error) if refusals.contains(&error.kind()) => false,
         Err(error) => panic!("{error}"),
     }

@@ -12,8 +12,8 @@ use codec::{Location, SchemaVersion, Version};
 use encoded_key::KeyProbe;
 use pkindex::{Entry, Place};
 
-use super::ReadPoint;
 use super::fetch::missing_rowset;
+use super::{OwnWrites, ReadPoint};
 use crate::error::Result;
 use crate::memtable::{Found, FoundOp};
 use crate::row::{Projection, Row, RowBatchBuilder};
@@ -73,7 +73,12 @@ pub(crate) fn exists(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<bool> {
 /// # Errors
 /// `Corruption`, `Io`.
 pub(crate) fn latest(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<Option<(Version, bool)>> {
-    let ReadPoint { view, at } = point;
+    let ReadPoint { view, at, own } = point;
+    if let Some(OwnWrites { memtable, .. }) = own
+        && let Some(found) = memtable.newest(probe.key())
+    {
+        return Ok(Some(found));
+    }
     for memtable in &view.memtables {
         match memtable.newest(probe.key()) {
             None => continue,
@@ -119,9 +124,10 @@ pub(super) enum Hit {
 
 /// Finds the live row of a key. If it is in a memtable, its bytes are appended to `row`.
 pub(super) fn find(point: &ReadPoint, probe: &KeyProbe<'_>, row: &mut Vec<u8>) -> Result<Option<Hit>> {
-    let ReadPoint { view, at } = point;
-    for memtable in &view.memtables {
-        if let Some(Found { version, op }) = memtable.get(probe.key(), *at, row) {
+    let ReadPoint { view, at, own } = point;
+    let own = own.iter().map(|own| (&own.memtable, own.at));
+    for (memtable, at) in own.chain(view.memtables.iter().map(|memtable| (memtable, *at))) {
+        if let Some(Found { version, op }) = memtable.get(probe.key(), at, row) {
             return Ok(match op {
                 FoundOp::Put { schema } => Some(Hit::Memory { version, schema }),
                 FoundOp::Delete => None,

@@ -1,7 +1,8 @@
 //! The keys of a view in order, each with what the reader sees of it.
 //!
 //! Invariant: sources stand newest first, and all versions of a newer source are above those of an older one; so of the
-//! sources that have a key, the first with a version at or below the reader's decides.
+//! sources that have a key, the first with a version at or below the reader's decides. What a transaction has written itself
+//! stands before all of them, as one more memtable.
 
 use std::sync::Arc;
 
@@ -70,15 +71,16 @@ impl MergedKeys {
         direction: Direction,
         fetch: Fetch,
     ) -> Result<MergedKeys> {
-        let ReadPoint { view, at } = point;
-        let mut sources = Vec::with_capacity(view.memtables.len() + view.runs.len());
-        for memtable in &view.memtables {
+        let ReadPoint { view, at, own } = point;
+        let mut sources = Vec::with_capacity(1 + view.memtables.len() + view.runs.len());
+        let own = own.iter().map(|own| (&own.memtable, own.at));
+        for (memtable, at) in own.chain(view.memtables.iter().map(|memtable| (memtable, *at))) {
             if !memtable.is_empty() {
                 sources.push(ViewSource::Memory(MemCursor::with_fetch(
                     Arc::clone(memtable),
                     direction,
                     range,
-                    *at,
+                    at,
                     fetch,
                 )));
             }

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::memtable::Fetch;
 use crate::row::{Projection, RowBatchBuilder};
 use crate::schema::Schema;
+use crate::transaction::ScanReads;
 
 /// The first batch is small: many scans want few rows.
 const BATCH_ROWS_MIN: usize = 16;
@@ -109,6 +110,8 @@ pub(super) struct Pipeline {
     batch_rows: usize,
     /// How many rows may still be given out.
     left: u64,
+    /// Told what was passed before any of it is given out.
+    reads: Option<ScanReads>,
 }
 
 enum State {
@@ -129,9 +132,11 @@ struct Input {
 impl Pipeline {
     pub(super) fn new(source: Arc<dyn ScanSource>, plan: Plan, point: ReadPoint) -> Result<Pipeline> {
         let (gives_rows, filters_rows) = (plan.projection.needs_row(), plan.filters_rows());
+        let mut reads = None;
         let state = if plan.range.is_empty() || plan.limit == 0 {
             State::Ended
         } else {
+            reads = source.begin(&plan.range, plan.direction)?;
             let fetch = if gives_rows || filters_rows { Fetch::Rows } else { Fetch::KeysOnly };
             let keys = MergedKeys::new(&point, &plan.range, plan.direction, fetch)?;
             let fetcher = RowFetcher::new(Arc::clone(&point.view.rowsets), plan.direction);
@@ -146,6 +151,7 @@ impl Pipeline {
             scratch: Vec::new(),
             batch_rows: BATCH_ROWS_MIN,
             left: plan.limit,
+            reads,
             plan,
         })
     }
@@ -181,7 +187,12 @@ impl Pipeline {
         // A failure of the merge comes after the rows that it gave before.
         let gathered = if self.stage.is_empty() {
             self.stage.clear();
-            self.gather(sink)
+            self.gather(sink).inspect_err(|_| {
+                // What came before the failure is given out still.
+                if let Some(reads) = &self.reads {
+                    reads.all();
+                }
+            })
         } else {
             Ok(())
         };
@@ -201,15 +212,16 @@ impl Pipeline {
             rows_max = rows_max.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         }
         let mut examined = 0;
-        while self.stage.staged.len() + sink.rows() < rows_max
-            && self.stage.bytes() + sink.bytes() < BATCH_BYTES
-            && examined < rows_max * EXAMINED_PER_STAGED
-        {
+        let mut is_full = false;
+        while !is_full {
             let Some(key) = input.keys.key() else {
                 let State::Reading(input) = std::mem::replace(&mut self.state, State::Ended) else {
                     unreachable!("the state was matched above");
                 };
                 self.state = State::Draining(input);
+                if let Some(reads) = &self.reads {
+                    reads.all();
+                }
                 return Ok(());
             };
             if let Some(visible) = input.keys.visible()? {
@@ -232,6 +244,12 @@ impl Pipeline {
                 }
             }
             examined += 1;
+            is_full = self.stage.staged.len() + sink.rows() >= rows_max
+                || self.stage.bytes() + sink.bytes() >= BATCH_BYTES
+                || examined >= rows_max * EXAMINED_PER_STAGED;
+            if is_full && let Some(reads) = &self.reads {
+                reads.through(key);
+            }
             input.keys.advance()?;
         }
         Ok(())

@@ -17,6 +17,7 @@ use crate::record::{FromRow, Record};
 use crate::row::Projection;
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
+use crate::transaction::ScanReads;
 use crate::value::AsValue;
 
 /// What a scan needs to know of its table.
@@ -29,6 +30,15 @@ pub(crate) trait ScanSource: Send + Sync {
     /// # Errors
     /// `Closed`, `NoSuchTable` after a drop, `InvalidArgument` for a snapshot of another engine.
     fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint>;
+
+    /// Called when a scan is started: whom it tells how far it has come, if anybody wants to know.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if more is read than anybody keeps.
+    fn begin(&self, range: &KeyRange, direction: Direction) -> Result<Option<ScanReads>> {
+        let _ = (range, direction);
+        Ok(None)
+    }
 
     /// Asked before each batch. A dropped table is no error: running scans finish.
     ///
@@ -95,6 +105,11 @@ impl Scan {
             direction: Direction::Forward,
             error: None,
         }
+    }
+
+    /// A scan that cannot be started, for this reason.
+    pub(crate) fn failed(source: Arc<dyn ScanSource>, error: Error) -> Scan {
+        Scan { error: Some(error), ..Scan::new(source) }
     }
 
     /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key.

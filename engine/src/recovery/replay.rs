@@ -77,6 +77,7 @@ pub(crate) fn replay(
                 None => report.skipped_operations += 1,
             }
             last_version = last_version.max(version);
+            state.durable_through = state.durable_through.max(version);
             version = version.next();
         }
         if memtables.values().map(Memtable::bytes).sum::<usize>() >= memory_max {

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::commit::Ticket;
+
 /// What the last open found and did. It is kept for as long as the engine is open.
 ///
 /// ```
@@ -31,6 +33,8 @@ pub struct RecoveryReport {
     pub replayed_operations: u64,
     /// The first and the last version of these operations.
     pub replayed_versions: Option<(u64, u64)>,
+    /// The last commit that was found, in the log or elsewhere: it and all before it have survived.
+    pub recovered_to: Ticket,
     /// Operations of the log that were in rowsets already, or belonged to a dropped table.
     pub skipped_operations: u64,
     /// Index runs that were written of what was replayed.
@@ -87,6 +91,7 @@ impl fmt::Display for RecoveryReport {
             let (runs, files, bytes) = (self.flushed_runs, self.flushed_files, self.flushed_bytes);
             write!(f, "; written as {runs} index runs in {files} files of {bytes} bytes")?;
         }
+        write!(f, "; the last commit is {}", self.recovered_to)?;
         write!(f, "; {} orphans removed", self.orphans_removed)?;
         if !self.orphans_left.is_empty() {
             write!(f, ", {} left: {}", self.orphans_left.len(), self.orphans_left.join(", "))?;

@@ -40,6 +40,7 @@ impl Target {
         let mut state = State {
             // Whatever was forged, there are versions left to give out.
             version_ceiling: root.state.version_ceiling.min(VERSION_MAX),
+            durable_through: root.state.durable_through.min(VERSION_MAX),
             next_table: root.state.next_table,
             next_tablet: root.state.next_tablet,
             ..State::default()
@@ -69,6 +70,7 @@ impl Target {
     pub(super) fn install(&mut self, table: &Table, written: Written, last: Version) -> Result<(), Error> {
         let through = last.max(self.state.version_ceiling);
         self.state.version_ceiling = through;
+        self.state.durable_through = self.state.durable_through.max(last);
         let files: Vec<FileInfo> = written.index.into_iter().map(|file| file.info).collect();
         let run = (!files.is_empty()).then(|| RunDesc { id: self.files.next_id().0, files });
         let edit = TabletEdit {
@@ -81,8 +83,10 @@ impl Target {
         self.state.apply(&Edit { tablets: vec![edit], ..Edit::default() })
     }
 
-    /// Makes it a database.
-    pub(super) fn finish(self) -> Result<(), Error> {
+    /// Makes it a database. The log held versions up to `log_last`.
+    pub(super) fn finish(mut self, log_last: Version) -> Result<(), Error> {
+        self.state.durable_through = self.state.durable_through.max(log_last);
+        self.state.version_ceiling = self.state.version_ceiling.max(self.state.durable_through);
         recovery::found(&self.options, self.files, self.state)
     }
 }

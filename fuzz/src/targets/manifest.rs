@@ -72,6 +72,7 @@ fn compare(bodies: &[&[u8]], sum: &[u8]) {
         |edit: &pb::Edit| edit.log_start,
         |edit: &pb::Edit| edit.next_file,
         |edit: &pb::Edit| edit.version_ceiling,
+        |edit: &pb::Edit| edit.durable_through,
         |edit: &pb::Edit| edit.next_table.map(u64::from),
         |edit: &pb::Edit| edit.next_tablet.map(u64::from),
     ] {

@@ -144,7 +144,9 @@ fn rewrite(read: &[Replayed]) {
     let next_id = move || FileId(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let log = Log::create(options.clone(), FileId(1), Box::new(next_id)).expect("a good disk");
     for record in read {
-        let appended = log.append(&[Record { first_version: record.first_version, body: &record.body }]);
+        let version = record.first_version;
+        let appended =
+            log.append(&[Record { first_version: version, last_version: version, body: &record.body }]);
         assert!(appended.error.is_none() && appended.complete == 1, "{appended:?}");
     }
     let present: Vec<FileId> = log.segments().iter().map(|segment| segment.id).collect();

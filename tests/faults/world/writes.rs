@@ -41,7 +41,7 @@ impl World<'_> {
             };
             added.unwrap_or_else(|error| panic!("{verb:?} is legal: {error}"));
         }
-        let result = batch.commit(durability);
+        let result = batch.commit(durability).map(drop);
         self.settle_write(&ops, durability, result)
     }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use vfs::File;
 
 use super::tail::{Group, OpenSegment, Tail};
-use super::turns::Turns;
+use super::turns::{Reach, Turns};
 use super::{Appended, Log, Record, create_segment};
 use crate::error::is_no_space;
 use crate::record::{self, OVERHEAD_BYTES, RecordKind};
@@ -123,7 +123,7 @@ impl Log {
         // Also if the next segment got no header: should its bytes survive after all, a greater one supersedes it.
         tail.current.closed |= cut.is_some();
         if written > 0 {
-            tail.note_written(kind, records[0].first_version, attested);
+            tail.note_written(kind, &records[..written], attested);
         }
         let error = match cut {
             None => {
@@ -219,7 +219,7 @@ impl Log {
         };
         let Leftover { file, path, keep_bytes } = leftover;
         match file.truncate(keep_bytes).and_then(|()| file.sync()) {
-            Ok(()) => turn.done(Position::default()),
+            Ok(()) => turn.done(Reach::default()),
             Err(error) => return turn.fail(Error::from_io("cut off", &path, keep_bytes, error)),
         }
         if keep_bytes < RECORDS_START {

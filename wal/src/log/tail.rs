@@ -9,7 +9,8 @@ use std::sync::Arc;
 use codec::{FileId, Version};
 use vfs::File;
 
-use super::SegmentInfo;
+use super::turns::Reach;
+use super::{Record, SegmentInfo};
 use crate::Position;
 use crate::record::RecordKind;
 use crate::segment::RECORDS_START;
@@ -82,7 +83,7 @@ impl Group {
 pub(super) struct SyncPlan {
     pub(super) unnamed: bool,
     pub(super) files: Vec<(Arc<dyn File>, Arc<Path>)>,
-    pub(super) end: Position,
+    pub(super) reaches: Reach,
 }
 
 #[derive(Debug)]
@@ -100,6 +101,8 @@ pub(super) struct Tail {
     attested: Position,
     /// The end of the last data record.
     data_end: Position,
+    /// Its last version; 0 before the first.
+    last_version: Version,
     pub(super) group: Group,
 }
 
@@ -116,6 +119,7 @@ impl Tail {
             unnamed: false,
             attested: end,
             data_end: end,
+            last_version: Version(0),
             group: Group::default(),
         }
     }
@@ -146,12 +150,13 @@ impl Tail {
         self.unsynced.push((last.id, last.file, last.path));
     }
 
-    /// Notes that the current segment has grown by records, which attest `attested`.
-    pub(super) fn note_written(&mut self, kind: RecordKind, first_version: Version, attested: Position) {
+    /// Notes that the current segment has grown by `records`, which attest `attested`.
+    pub(super) fn note_written(&mut self, kind: RecordKind, records: &[Record<'_>], attested: Position) {
         self.attested = self.attested.max(attested);
-        if kind == RecordKind::Data {
+        if let (RecordKind::Data, [first, ..], [.., last]) = (kind, records, records) {
             self.data_end = self.current.position();
-            self.current.first_version.get_or_insert(first_version);
+            self.current.first_version.get_or_insert(first.first_version);
+            self.last_version = last.last_version;
         }
     }
 
@@ -168,7 +173,8 @@ impl Tail {
         let mut files: Vec<_> = self.unsynced.drain(..).map(|(_, file, path)| (file, path)).collect();
         files.push((self.current.file.clone(), self.current.path.clone()));
         // Taken for good: if the sync fails, so does every later one.
-        SyncPlan { unnamed: mem::take(&mut self.unnamed), files, end: self.end() }
+        let reaches = Reach { position: self.end(), version: self.last_version };
+        SyncPlan { unnamed: mem::take(&mut self.unnamed), files, reaches }
     }
 
     pub(super) fn needs_segment(&self, segment_bytes: u64) -> bool {

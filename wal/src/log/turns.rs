@@ -6,9 +6,17 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use codec::Version;
 use sync::{Condvar, Mutex};
 
 use crate::{Error, Position, Result};
+
+/// How far a log goes: its end, and the last version before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub(super) position: Position,
+    pub(super) version: Version,
+}
 
 #[derive(Debug)]
 pub(super) struct Turns {
@@ -20,7 +28,7 @@ pub(super) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    synced: Position,
+    synced: Reach,
     busy: bool,
 }
 
@@ -33,11 +41,12 @@ pub(super) struct Turn<'a> {
 
 impl Turns {
     pub(super) fn new(dir: Arc<Path>, synced: Position) -> Turns {
+        let synced = Reach { position: synced, version: Version(0) };
         let state = Mutex::new(State { synced, busy: false });
         Turns { dir, state, changed: Condvar::new(), failure: OnceLock::new() }
     }
 
-    pub(super) fn synced(&self) -> Position {
+    pub(super) fn synced(&self) -> Reach {
         self.state.lock().synced
     }
 
@@ -67,7 +76,7 @@ impl Turns {
     fn wait(&self, through: Option<Position>) -> Result<Option<Turn<'_>>> {
         let mut state = self.state.lock();
         loop {
-            if through.is_some_and(|through| state.synced >= through) {
+            if through.is_some_and(|through| state.synced.position >= through) {
                 return Ok(None);
             }
             if let Some(error) = self.failure() {
@@ -83,11 +92,12 @@ impl Turns {
 }
 
 impl Turn<'_> {
-    /// Everything before `synced` is on disk.
-    pub(super) fn done(mut self, synced: Position) {
+    /// Everything that `reached` speaks of is on disk.
+    pub(super) fn done(mut self, reached: Reach) {
         self.answered = true;
-        let mut state = self.turns.state.lock();
-        state.synced = state.synced.max(synced);
+        let synced = &mut self.turns.state.lock().synced;
+        synced.position = synced.position.max(reached.position);
+        synced.version = synced.version.max(reached.version);
     }
 
     /// It failed: closes the log for good.
@@ -117,6 +127,10 @@ mod tests {
         Position { segment: FileId(1), offset }
     }
 
+    fn reach(offset: u64, version: u64) -> Reach {
+        Reach { position: at(offset), version: Version(version) }
+    }
+
     #[test]
     fn a_panicking_turn_fails_those_who_wait() {
         let turns = Turns::new(Path::new("log").into(), at(64));
@@ -139,8 +153,10 @@ mod tests {
     fn a_turn_serves_all_that_it_reached() {
         let turns = Turns::new(Path::new("log").into(), at(64));
         assert!(turns.take(at(64)).unwrap().is_none());
-        turns.take(at(65)).unwrap().expect("not synced yet").done(at(100));
+        turns.take(at(65)).unwrap().expect("not synced yet").done(reach(100, 7));
         assert!(turns.take(at(100)).unwrap().is_none());
-        assert_eq!(turns.synced(), at(100));
+        assert_eq!(turns.synced(), reach(100, 7));
+        turns.take_any().unwrap().done(Reach::default());
+        assert_eq!(turns.synced(), reach(100, 7), "a turn for something else takes nothing back");
     }
 }

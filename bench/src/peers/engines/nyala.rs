@@ -178,7 +178,8 @@ impl<F: Form> Writer for NyalaWriter<'_, F> {
         for (key, value) in batch.iter() {
             F::upsert(&mut self.batch, &self.nyala.table, key, value)?;
         }
-        Ok(self.batch.commit(self.nyala.durability)?)
+        self.batch.commit(self.nyala.durability)?;
+        Ok(())
     }
 }
 

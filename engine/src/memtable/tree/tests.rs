@@ -34,7 +34,12 @@ impl Tree {
         leaves: &mut Vec<u32>,
     ) {
         if height == 0 {
-            self.leaves.get(node).keys.check(&self.arena, low, high);
+            let leaf = self.leaves.get(node);
+            leaf.keys.check(&self.arena, low, high);
+            let newest = (0..leaf.keys.len()).filter_map(|slot| {
+                self.visible(Position { leaf: node, slot }, Version::MAX).map(|(version, _)| version)
+            });
+            assert!(newest.max() <= Some(leaf.newest));
             leaves.push(node);
             return;
         }

@@ -236,7 +236,7 @@ impl World {
     }
 
     pub(crate) fn point(&self, at: Version) -> ReadPoint {
-        ReadPoint { view: self.view(), at }
+        ReadPoint::new(self.view(), at)
     }
 
     pub(crate) fn scan(&self) -> Scan {
@@ -279,7 +279,7 @@ impl ScanSource for Source {
     fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint> {
         self.check()?;
         let at = snapshot.map_or_else(|| self.registry.visible(), Snapshot::at).min(self.at);
-        Ok(ReadPoint { view: Arc::clone(&self.view), at })
+        Ok(ReadPoint::new(Arc::clone(&self.view), at))
     }
 
     fn check(&self) -> Result<()> {
