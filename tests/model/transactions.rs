@@ -133,7 +133,7 @@ impl World {
             self.transactions.push(OpenTransaction::new(transaction, base));
             return Ok(());
         }
-        for _ in 0..1 + self.random.below(4) {
+        for _ in 0..1 + self.random.below(10) {
             self.go_on()?;
         }
         Ok(())
