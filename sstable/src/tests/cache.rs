@@ -146,7 +146,7 @@ fn a_full_cache_keeps_what_is_asked_for_again() {
     // Each of these is in a block of its own.
     let one_a_block = || (0..ROWS).step_by(40);
     one_a_block().for_each(|i| drop(rows.get(i).expect("sound")));
-    let last = one_a_block().last().expect("there are some");
+    let last = one_a_block().next_back().expect("there are some");
     for round in 0..4 {
         let before = reads(&fs);
         drop(rows.get(last).expect("sound"));
