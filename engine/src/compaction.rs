@@ -32,7 +32,9 @@ use sync::Mutex;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Outputs};
-use crate::flush::{open_index_files, open_rowset, rowset_info, rowset_options, run_options};
+use crate::flush::{
+    base_run_options, open_index_files, open_rowset, rowset_info, rowset_options, run_options,
+};
 use crate::manifest::{Edit, RunDesc, TabletEdit};
 use crate::options::Options;
 use crate::rowset::{Rowset, WrittenRowset};
@@ -277,8 +279,10 @@ fn merge(
     row_outputs: &Arc<Outputs>,
 ) -> Result<Merged, Error> {
     let Work { inputs, moving, moved_bytes, bytes } = &job.work;
+    let base = inputs.end == job.view.runs.len();
+    let run_options = if base { base_run_options } else { run_options };
     let compaction = Compaction {
-        base: inputs.end == job.view.runs.len(),
+        base,
         inputs: job.view.runs[inputs.clone()].to_vec(),
         retention: retention.clone(),
         moving: moving.clone(),

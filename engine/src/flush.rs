@@ -45,7 +45,22 @@ pub(crate) struct Flushed {
     sample: KeySample,
 }
 
-/// The options of index files.
+fn compression(options: &Options) -> sstable::Compression {
+    match options.compression {
+        Compression::None => sstable::Compression::None,
+        Compression::Lz4 => sstable::Compression::Lz4,
+    }
+}
+
+/// The options of the files of a table's oldest index run: most of the index, and written least often, so that it pays
+/// to make it smaller.
+pub(crate) fn base_run_options(options: &Options, owner: &Arc<[u8]>) -> RunOptions {
+    let mut run = run_options(options, owner);
+    run.file.compression = compression(options);
+    run
+}
+
+/// The options of index files that will soon be merged with others.
 pub(crate) fn run_options(options: &Options, owner: &Arc<[u8]>) -> RunOptions {
     RunOptions {
         file: WriterOptions {
@@ -64,10 +79,7 @@ pub(crate) fn rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOpti
         rowset_bytes: options.rowset_bytes,
         file: WriterOptions {
             block_bytes: options.row_block_bytes,
-            compression: match options.compression {
-                Compression::None => sstable::Compression::None,
-                Compression::Lz4 => sstable::Compression::Lz4,
-            },
+            compression: compression(options),
             filter: false,
             ..WriterOptions::default()
         },

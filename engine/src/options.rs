@@ -31,7 +31,7 @@ pub enum Durability {
     Sync,
 }
 
-/// How the rows of a rowset are compressed. Index runs never are: they would not get smaller.
+/// How rows, and the oldest index run of a table, are compressed. Newer runs never are: they will soon be written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
@@ -102,7 +102,7 @@ pub struct Options {
     /// 192 MiB; from 1 KiB to 2 GiB.
     pub rowset_bytes: u64,
 
-    /// How rows are compressed. Default: [`Compression::Lz4`].
+    /// How rows and the oldest index run are compressed. Default: [`Compression::Lz4`].
     pub compression: Compression,
 
     /// Threads that compact, each other runs or a part of a large compaction. One more flushes, and goes first.

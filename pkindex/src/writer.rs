@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use codec::{FileId, KeyHash};
-use sstable::{FileInfo, KeyedWriter, WriterOptions, WriterScratch};
+use sstable::{Compression, FileInfo, KeyedWriter, WriterOptions, WriterScratch};
 use vfs::Fs;
 
 use crate::entry::Entry;
@@ -34,7 +34,7 @@ pub trait Output: Send + Sync {
 /// How a run is written.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// How each file is written.
+    /// How each file is written. Default: as any sstable, but not compressed.
     pub file: WriterOptions,
     /// At how many bytes a file ends and the next begins. Default 64 MiB: smaller files move whole more often, larger
     /// ones are fewer to open.
@@ -45,7 +45,8 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { file: WriterOptions::default(), file_bytes: 64 << 20, owner: Arc::default() }
+        let file = WriterOptions { compression: Compression::None, ..WriterOptions::default() };
+        RunOptions { file, file_bytes: 64 << 20, owner: Arc::default() }
     }
 }
 

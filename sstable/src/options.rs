@@ -2,8 +2,7 @@
 
 use codec::FileId;
 
-/// How the blocks of an ordinal file are compressed. Blocks of a keyed file never are: prefix compression leaves
-/// little to gain, and they are read far more often than written.
+/// How data blocks are compressed. Block indexes and filters never are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -24,7 +23,7 @@ pub struct WriterOptions {
     pub index_block_bytes: usize,
     /// Every how many entries a keyed block writes a key in full. Default 16: fewer is quicker to search and larger.
     pub restart_interval: usize,
-    /// Default [`Compression::Lz4`]. Only for ordinal files.
+    /// Default [`Compression::Lz4`].
     pub compression: Compression,
     /// Whether a keyed file gets a filter, of some 9 bits a key. Default true.
     pub filter: bool,

@@ -214,7 +214,7 @@ impl Finder {
 }
 
 fn is_tag(shape: Shape, byte: u8) -> bool {
-    byte == TAG_RAW || byte == TAG_LZ4 && shape == Shape::Ordinal
+    byte == TAG_RAW || byte == TAG_LZ4 && matches!(shape, Shape::Keyed | Shape::Ordinal)
 }
 
 /// The length of the block of this shape that `bytes` begin with, which lie at `offset`.
@@ -310,20 +310,30 @@ fn tags(bytes: &[u8]) -> impl Iterator<Item = usize> {
     1..bytes.len().saturating_sub(4)
 }
 
-/// Where in `bytes` keyed data blocks may begin, and where their checksums may stand. A block begins with an entry that
-/// shares nothing, and ends in restart points of which the first is 0.
+/// Where in `bytes` compressed data blocks may begin: with the length of what they become.
+fn compressed_beginnings(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let is_length = |&at: &usize| (8..=PAYLOAD_BYTES_MAX).contains(&u32_at(bytes, at));
+    (0..bytes.len().saturating_sub(4)).filter(is_length)
+}
+
+/// Where in `bytes` keyed data blocks may begin, and where their checksums may stand. A raw block begins with an entry
+/// that shares nothing, and ends in restart points of which the first is 0.
 fn keyed_candidates(bytes: &[u8]) -> (Vec<usize>, Vec<usize>) {
     // The shortest block there is has no more than seven zeros at its beginning.
     let is_beginning =
         |&at: &usize| bytes[at] == 0 && bytes[at..].first_chunk::<8>().is_none_or(|next| *next != [0; 8]);
-    let is_end = |&tag: &usize| {
-        bytes[tag] == TAG_RAW && array(bytes, tag).is_some_and(|(_, start)| u32_at(bytes, start) == 0)
+    let is_end = |&tag: &usize| match bytes[tag] {
+        TAG_RAW => array(bytes, tag).is_some_and(|(_, start)| u32_at(bytes, start) == 0),
+        byte => byte == TAG_LZ4,
     };
-    ((0..bytes.len()).filter(is_beginning).collect(), tags(bytes).filter(is_end).map(|tag| tag + 1).collect())
+    let mut beginnings: Vec<usize> = (0..bytes.len()).filter(is_beginning).collect();
+    beginnings.extend(compressed_beginnings(bytes));
+    beginnings.sort_unstable();
+    beginnings.dedup();
+    (beginnings, tags(bytes).filter(is_end).map(|tag| tag + 1).collect())
 }
 
-/// The same for ordinal data blocks. The end of a raw one says where it begins; a compressed one begins with the length of
-/// what it becomes.
+/// The same for ordinal data blocks. The end of a raw one says where it begins.
 fn ordinal_candidates(bytes: &[u8]) -> (Vec<usize>, Vec<usize>) {
     let (mut beginnings, mut ends) = (Vec::new(), Vec::new());
     for tag in tags(bytes) {
@@ -342,8 +352,7 @@ fn ordinal_candidates(bytes: &[u8]) -> (Vec<usize>, Vec<usize>) {
             _ => {}
         }
     }
-    let is_length = |&at: &usize| (8..=PAYLOAD_BYTES_MAX).contains(&u32_at(bytes, at));
-    beginnings.extend((0..bytes.len().saturating_sub(4)).filter(is_length));
+    beginnings.extend(compressed_beginnings(bytes));
     beginnings.sort_unstable();
     beginnings.dedup();
     (beginnings, ends)

@@ -21,8 +21,18 @@ fn rows(count: u32) -> Vec<Vec<u8>> {
 }
 
 fn keyed_file(count: u32) -> (SimFs, Entries) {
+    keyed_file_with(Compression::None, count)
+}
+
+fn keyed_file_with(compression: Compression, count: u32) -> (SimFs, Entries) {
     let (fs, entries) = (SimFs::new(1), entries(count));
-    write_keyed(&fs, &path(), &tiny(), entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice())));
+    let options = WriterOptions { compression, ..tiny() };
+    write_keyed(
+        &fs,
+        &path(),
+        &options,
+        entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice())),
+    );
     (fs, entries)
 }
 
@@ -72,17 +82,19 @@ fn salvage_rows(fs: &SimFs, rows: &[Vec<u8>], context: &str) -> usize {
 /// One byte anywhere costs at most the block that it lies in, also if it is the root or the footer.
 #[test]
 fn one_flipped_byte_costs_one_block_of_a_keyed_file_at_most() {
-    let (fs, entries) = keyed_file(120);
-    assert_eq!(salvage_keyed(&fs, &entries, "sound"), 0);
-    let mut cost = 0;
-    for at in 0..length(&fs) {
-        damage(&fs, |bytes| bytes[at] ^= 0x41);
-        let missing = salvage_keyed(&fs, &entries, &format!("byte {at}"));
-        assert!(missing <= 8, "byte {at} costs {missing} entries");
-        cost += usize::from(missing > 0);
-        damage(&fs, |bytes| bytes[at] ^= 0x41);
+    for compression in [Compression::None, Compression::Lz4] {
+        let (fs, entries) = keyed_file_with(compression, 120);
+        assert_eq!(salvage_keyed(&fs, &entries, "sound"), 0);
+        let mut cost = 0;
+        for at in 0..length(&fs) {
+            damage(&fs, |bytes| bytes[at] ^= 0x41);
+            let missing = salvage_keyed(&fs, &entries, &format!("byte {at}"));
+            assert!(missing <= 8, "byte {at} costs {missing} entries");
+            cost += usize::from(missing > 0);
+            damage(&fs, |bytes| bytes[at] ^= 0x41);
+        }
+        assert!(cost > 1000, "{cost}");
     }
-    assert!(cost > 1000, "{cost}");
 }
 
 #[test]
@@ -107,16 +119,16 @@ fn one_flipped_byte_costs_one_block_of_rows_at_most() {
 /// Without footer and root, and with two blocks damaged, the others are found by their checksums.
 #[test]
 fn blocks_are_found_without_an_index_and_behind_damage() {
-    let (fs, entries) = keyed_file(400);
-    let len = length(&fs);
-    damage(&fs, |bytes| bytes[len - 60..].fill(0));
-    assert_eq!(salvage_keyed(&fs, &entries, "no footer"), 0);
-    damage(&fs, |bytes| bytes[300] ^= 1);
-    damage(&fs, |bytes| bytes[len / 2..len / 2 + 100].fill(0xee));
-    let missing = salvage_keyed(&fs, &entries, "no footer, two blocks");
-    assert!(missing > 2 && missing < 30, "{missing}");
-
     for compression in [Compression::None, Compression::Lz4] {
+        let (fs, entries) = keyed_file_with(compression, 400);
+        let len = length(&fs);
+        damage(&fs, |bytes| bytes[len - 60..].fill(0));
+        assert_eq!(salvage_keyed(&fs, &entries, "no footer"), 0);
+        damage(&fs, |bytes| bytes[300] ^= 1);
+        damage(&fs, |bytes| bytes[len / 2..len / 2 + 100].fill(0xee));
+        let missing = salvage_keyed(&fs, &entries, "no footer, two blocks");
+        assert!(missing > 2 && missing < 30, "{missing} {compression:?}");
+
         let (fs, rows) = (SimFs::new(1), rows(400));
         let options = WriterOptions { compression, block_bytes: 256, ..tiny() };
         write_ordinal(&fs, &path(), &options, rows.iter().map(Vec::as_slice));
@@ -132,15 +144,17 @@ fn blocks_are_found_without_an_index_and_behind_damage() {
 
 #[test]
 fn a_file_cut_anywhere_gives_what_lies_before_the_cut() {
-    let (fs, entries) = keyed_file(60);
-    let mut before = 0;
-    for len in (0..length(&fs)).rev() {
-        damage(&fs, |bytes| bytes.truncate(len));
-        let missing = salvage_keyed(&fs, &entries, &format!("cut at {len}"));
-        assert!(missing >= before && missing <= before + 8, "cut at {len}: {missing} after {before}");
-        before = missing;
+    for compression in [Compression::None, Compression::Lz4] {
+        let (fs, entries) = keyed_file_with(compression, 60);
+        let mut before = 0;
+        for len in (0..length(&fs)).rev() {
+            damage(&fs, |bytes| bytes.truncate(len));
+            let missing = salvage_keyed(&fs, &entries, &format!("cut at {len}"));
+            assert!(missing >= before && missing <= before + 8, "cut at {len}: {missing} after {before}");
+            before = missing;
+        }
+        assert_eq!(before, 60);
     }
-    assert_eq!(before, 60);
 }
 
 /// Whatever the bytes are, the search for blocks ends soon: it is no matter of how many places look like a beginning, and

@@ -111,7 +111,8 @@ fn any_failure_of_the_disk_fails_the_writer_for_good() {
 #[test]
 fn an_abandoned_file_is_no_sstable() {
     let fs = SimFs::new(1);
-    let mut writer = KeyedWriter::create(&fs, &path(), ID, &tiny()).expect("create");
+    let raw = WriterOptions { compression: Compression::None, ..tiny() };
+    let mut writer = KeyedWriter::create(&fs, &path(), ID, &raw).expect("create");
     for i in 0..1000u32 {
         writer.add(&i.to_be_bytes(), Some(hash_key(&i.to_be_bytes())), &[0; 1000]).expect("add");
     }

@@ -7,7 +7,7 @@ use vfs::Fs;
 
 use crate::block::keyed::{KEY_BYTES_MAX, KeyedBuilder, VALUE_BYTES_MAX, append, common_prefix};
 use crate::block::{Handle, Shape};
-use crate::compress::TAG_RAW;
+use crate::compress::{Compressor, TAG_LZ4, TAG_RAW};
 use crate::error::{Error, Result};
 use crate::filter::{FilterBuilder, PARTITION_KEYS_MAX};
 use crate::header::FileKind;
@@ -42,6 +42,7 @@ pub struct KeyedWriter {
     index_block_bytes: usize,
     has_filter: bool,
     block: KeyedBuilder,
+    compressor: Compressor,
     index: KeyedIndexBuilder,
     filter: FilterBuilder,
     root: Root,
@@ -98,6 +99,7 @@ impl KeyedWriter {
             index_block_bytes: options.index_block_bytes,
             has_filter: options.filter,
             block,
+            compressor: Compressor::new(options.compression),
             index,
             filter,
             root: Root::default(),
@@ -231,7 +233,12 @@ impl KeyedWriter {
     }
 
     fn write_block(&mut self) -> Result<()> {
-        let handle = self.output.block(Shape::Keyed, TAG_RAW, self.block.finish())?;
+        let payload = self.block.finish();
+        let (tag, body) = match self.compressor.compress(payload) {
+            Some(body) => (TAG_LZ4, body),
+            None => (TAG_RAW, payload),
+        };
+        let handle = self.output.block(Shape::Keyed, tag, body)?;
         self.block.clear();
         self.blocks += 1;
         self.unindexed = Some(handle);
