@@ -19,6 +19,7 @@
 //! the switch to a segment that was prepared before), never across a sync: only when the disk is full is what was torn cut
 //! off, and the cut synced, in the stage.
 
+mod gather;
 mod publish;
 mod ticket;
 mod validate;
@@ -43,6 +44,7 @@ use crate::catalog::TableCore;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::memtable::MemOp;
+use gather::Gather;
 use publish::Publisher;
 
 /// A group takes no further batch once it holds so many bytes.
@@ -82,6 +84,7 @@ pub(crate) struct Commit {
     queue: Mutex<Queue>,
     stage: Mutex<Stage>,
     publisher: Publisher,
+    gather: Gather,
     /// No version above it is given out. Raised after the manifest says so.
     ceiling: AtomicU64,
     next_version: AtomicU64,
@@ -118,6 +121,7 @@ impl Commit {
             queue: Mutex::default(),
             stage: Mutex::new(Stage { next_version: first, next_group: 0 }),
             publisher: Publisher::default(),
+            gather: Gather::default(),
             ceiling: AtomicU64::new(ceiling.0),
             next_version: AtomicU64::new(first.0),
             groups: AtomicU64::new(0),
@@ -194,7 +198,7 @@ impl Commit {
         self.hand_over();
         if let Some(staged) = staged {
             if let Some(through) = staged.sync_through
-                && let Err(error) = sync(core, through)
+                && let Err(error) = self.sync(core, through)
             {
                 core.health.poison(&error);
                 for member in members.iter_mut().filter(|member| member.submission.wants_sync) {
@@ -250,11 +254,11 @@ impl Commit {
         let first_segment = core.log.end().segment;
         let end = self.append(core, members)?;
         let mut last = None;
-        let mut wants_sync = false;
+        let mut wanting_sync = 0;
         for member in members.iter().filter(|member| member.outcome.is_ok()) {
             apply(core, &member.submission, member.first, first_segment, end);
             last = member.outcome.as_ref().ok().copied();
-            wants_sync |= member.submission.wants_sync;
+            wanting_sync += usize::from(member.submission.wants_sync);
             self.batches.fetch_add(1, Ordering::Relaxed);
             self.operations.fetch_add(u64::from(member.submission.operations), Ordering::Relaxed);
             self.bytes.fetch_add(member.submission.body.len() as u64, Ordering::Relaxed);
@@ -264,7 +268,8 @@ impl Commit {
         seal_full(core, members);
         let group = stage.next_group;
         stage.next_group += 1;
-        Some(Staged { group, last, sync_through: wants_sync.then_some(end) })
+        self.gather.note_appended(wanting_sync);
+        Some(Staged { group, last, sync_through: (wanting_sync > 0).then_some(end) })
     }
 
     /// Appends the records of the members that are still good. Those that did not get into the log whole are failed.
@@ -292,13 +297,22 @@ impl Commit {
         }
         Some(appended.end)
     }
-}
 
-/// Syncs the log. A panic is told like a failure: the groups behind this one wait for it to be published.
-fn sync(core: &Core, through: Position) -> Result<(), Error> {
-    match catch_unwind(AssertUnwindSafe(|| core.log.sync(through))) {
-        Ok(synced) => Ok(synced?),
-        Err(_) => Err(Error::new(ErrorKind::Io, "the sync of a commit panicked")),
+    /// Syncs the log. A panic is told like a failure: the groups behind this one wait for it to be published.
+    fn sync(&self, core: &Core, through: Position) -> Result<(), Error> {
+        let mut began = None;
+        let before = || {
+            self.gather.wait(&core.clock);
+            began = Some(core.clock.now());
+        };
+        let synced = catch_unwind(AssertUnwindSafe(|| core.log.sync_after(through, before)));
+        if let Some(began) = began {
+            self.gather.note_synced(core.clock.now().saturating_sub(began));
+        }
+        match synced {
+            Ok(synced) => Ok(synced?),
+            Err(_) => Err(Error::new(ErrorKind::Io, "the sync of a commit panicked")),
+        }
     }
 }
 

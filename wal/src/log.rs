@@ -183,10 +183,20 @@ impl Log {
     /// # Errors
     /// The latched failure. A failed sync is latched for good, since nobody knows what it left on disk.
     pub fn sync(&self, through: Position) -> Result<()> {
+        self.sync_after(through, || {})
+    }
+
+    /// Like [`Log::sync`], and calls `before` when it is this caller's turn to sync, before it settles how far: what is
+    /// appended meanwhile comes along.
+    ///
+    /// # Errors
+    /// Like [`Log::sync`].
+    pub fn sync_after(&self, through: Position, before: impl FnOnce()) -> Result<()> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
         let Some(turn) = self.turns.take(through)? else { return Ok(()) };
+        before();
         let plan = self.tail.lock().sync_plan();
         debug_assert!(through <= plan.reaches.position, "nobody can know a position that is not written");
         match self.carry_out(&plan) {
