@@ -73,7 +73,11 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
     let mut last = Last::default();
     let mut tally = Tally::default();
     let start = Instant::now();
-    for cycle in 0..cuts {
+    // On a busy machine the power may be cut again and again before anything is done.
+    let mut cycles = 0..10 * cuts;
+    while (tally.cuts < cuts || tally.steps == 0)
+        && let Some(cycle) = cycles.next()
+    {
         let data = ["ordered", "writeback", "journal"][random.below(3) as usize];
         disk.mount(data);
         if cycle % 10 == 9 {
@@ -85,10 +89,10 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
         account((&told, before_cut), seed, cycle, &mut known, &mut pending, &mut last, &mut tally);
     }
     disk.mount("ordered");
-    visit(&disk, seed, cuts, &mut known, &mut pending, &mut tally);
+    visit(&disk, seed, tally.cuts, &mut known, &mut pending, &mut tally);
     disk.unmount();
     println!("{tally:?} in {:.1?}", start.elapsed());
-    assert!(tally.steps > 0 && tally.cuts == cuts);
+    assert!(tally.steps > 0 && tally.cuts >= cuts);
     if cuts >= 20 {
         assert!(tally.synced > 0 && tally.flushes > 0, "{tally:?}");
         assert!(
