@@ -281,6 +281,8 @@ fn the_image_has_one_of_everything() {
     for (kind, region) in [
         ("row", "data block, lz4"),
         ("row", "data block, raw"),
+        ("idx", "data block, lz4"),
+        ("idx", "data block, raw"),
         ("idx", "filter"),
         ("manifest", "record body"),
     ] {

@@ -46,7 +46,8 @@ impl Sstable {
             for block in data {
                 let is_lz4 = bytes[block.end - TRAILER_BYTES] == 1;
                 if is_keyed {
-                    found.entries(&bytes[block.start..block.end - TRAILER_BYTES]);
+                    let body = &bytes[block.start..block.end - TRAILER_BYTES];
+                    if is_lz4 { found.entries(&expand(body)) } else { found.entries(body) }
                 }
                 found.block(block, if is_lz4 { "data block, lz4" } else { "data block, raw" });
             }
@@ -87,6 +88,12 @@ impl Sstable {
             self.several_versions += usize::from(versions > 1);
         }
     }
+}
+
+/// What a compressed body holds: its length comes first.
+fn expand(body: &[u8]) -> Vec<u8> {
+    let length = number::<4>(body, 0) as usize;
+    lz4_flex::block::decompress(&body[4..], length).expect("what was written is sound")
 }
 
 fn place(offset: u64, len: u64) -> Range<usize> {
