@@ -13,16 +13,16 @@
 
 mod commit;
 mod reads;
+mod retry;
+mod source;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use codec::{TableId, Version};
-use encoded_key::{KeyProbe, KeyRange};
-use sstable::Direction;
+use encoded_key::KeyProbe;
 use sync::Mutex;
 
 use crate::batch::ops::{Op, Ops};
@@ -33,18 +33,16 @@ use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
 use crate::options::Durability;
-use crate::read::{self, OwnWrites, ReadPoint, Scan, ScanSource};
+use crate::read::{self, OwnWrites, ReadPoint, Scan};
 use crate::record::{Record, encode_key};
 use crate::row::{Row, show_key};
-use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::table::{Table, pin};
 use crate::value::AsValue;
 pub(crate) use reads::ScanReads;
 use reads::{Limits, ReadSet};
-
-/// How often [`Engine::transact`](crate::Engine::transact) tries.
-pub(crate) const ATTEMPTS: u32 = 100;
+pub(crate) use retry::{ATTEMPTS, transact};
+use source::Source;
 
 /// Reads and writes over any tables of one engine that take effect together, or not at all.
 ///
@@ -413,71 +411,5 @@ impl Transaction {
         let reads = self.reads.lock().take();
         let Transaction { handle, buffer, snapshot, .. } = &mut self;
         commit::commit(&handle.core, buffer, reads, snapshot, durability).map(Ticket::new)
-    }
-}
-
-/// Runs a transaction again and again until it commits, or fails for another reason than a conflict.
-pub(crate) fn transact<T>(
-    handle: &Arc<Handle>,
-    durability: Durability,
-    attempts: u32,
-    mut run: impl FnMut(&mut Transaction) -> Result<T>,
-) -> Result<T> {
-    let core = &handle.core;
-    for attempt in 1..=attempts {
-        let mut transaction = Transaction::new(Arc::clone(handle));
-        let value = run(&mut transaction)?;
-        match transaction.commit(durability) {
-            Ok(_) => return Ok(value),
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                if attempt == attempts {
-                    return Err(error.context(format!("given up after {attempts} attempts")));
-                }
-                give_way(core, attempt);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::invalid("a transaction needs at least one attempt"))
-}
-
-/// Those who want the same thing should not try again all at the same moment. The first retry goes at once.
-fn give_way(core: &Core, attempt: u32) {
-    const PAUSE_MIN_MICROS: usize = 20;
-    const DOUBLINGS_MAX: u32 = 7;
-    if attempt > 1 {
-        let most = PAUSE_MIN_MICROS << attempt.min(DOUBLINGS_MAX);
-        core.clock.sleep(Duration::from_micros(1 + core.chance.below(most) as u64));
-    }
-}
-
-/// What a transaction's scans hold: they keep neither the engine nor the table open.
-struct Source {
-    core: Arc<Core>,
-    table: Arc<TableCore>,
-    snapshot: Snapshot,
-    own: Option<OwnWrites>,
-    reads: Arc<Mutex<ReadSet>>,
-}
-
-impl ScanSource for Source {
-    fn schema(&self) -> &Arc<Schema> {
-        &self.table.schema
-    }
-
-    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint> {
-        if snapshot.is_some() {
-            return Err(Error::invalid("the scan of a transaction sees what the transaction sees"));
-        }
-        let point = pin(&self.core, &self.table, Some(&self.snapshot))?;
-        Ok(ReadPoint { own: self.own.clone(), ..point })
-    }
-
-    fn begin(&self, range: &KeyRange, direction: Direction) -> Result<Option<ScanReads>> {
-        ScanReads::begin(&self.reads, &self.table, range, direction).map(Some)
-    }
-
-    fn check(&self) -> Result<()> {
-        self.core.health.check_open()
     }
 }

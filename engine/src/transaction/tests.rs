@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use encoded_key::KeyRange;
+use sstable::Direction;
 use vfs::SimFs;
 
 use super::*;
