@@ -79,6 +79,13 @@ pub(crate) struct Stage {
     next_group: u64,
 }
 
+impl Stage {
+    /// The last version that was given out.
+    pub(crate) fn last_version(&self) -> Version {
+        Version(self.next_version.0 - 1)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Commit {
     queue: Mutex<Queue>,

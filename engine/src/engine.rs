@@ -11,6 +11,7 @@ use crate::background;
 use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
+use crate::checkpoint::{self, CheckpointReport};
 use crate::commit::{Commit, Ticket};
 use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
@@ -19,7 +20,7 @@ use crate::flush;
 use crate::health::{Health, HealthCell};
 use crate::manifest::{self, Edit, Owner, TableDesc};
 use crate::options::{Durability, Options, RuntimeMode};
-use crate::recovery::{self, RecoveryReport};
+use crate::recovery::{self, Recovered, RecoveryReport};
 use crate::runtime::{Chance, Clock, Workers};
 use crate::schema::Schema;
 use crate::snapshot::{Registry, Snapshot};
@@ -82,43 +83,64 @@ impl Engine {
         let lock = recovery::lock(&*options.fs, dir)?;
         let cache = sstable::Cache::new(options.cache_bytes());
         let recovered = recovery::recover(&options, dir, &cache)?;
-        let visible = Version(recovered.first_version.0 - 1);
-        let clock = Clock::of(options.runtime);
-        let seed = match options.runtime {
-            RuntimeMode::Threads => 0,
-            RuntimeMode::Inline { seed } => seed,
-        };
-        let core = Arc::new(Core {
-            stall: Stall::new(options.memtable_bytes_max()),
-            options,
-            files: recovered.files,
-            cache,
-            log: recovered.log,
-            manifest: recovered.manifest,
-            registry: Arc::new(Registry::new(visible)),
-            recovered_to: recovered.report.recovered_to.version(),
-            first_version: recovered.first_version,
-            catalog: recovered.catalog,
-            commit: Commit::new(recovered.first_version, recovered.ceiling),
-            health: HealthCell::default(),
-            clock,
-            chance: Chance::new(seed),
-            workers: Workers::default(),
-            signals: Signals::default(),
-            backoff: Backoff::default(),
-            compaction_permits: Permits::default(),
-            counters: Counters::default(),
-            buffers: BufferPool::default(),
-            inline_turn: Mutex::default(),
-            callers: RwLock::default(),
-            lock: Mutex::new(Some(lock)),
-        });
+        let (core, report) = assemble(options, recovered, cache, HealthCell::default(), lock);
         compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
         let handle = Arc::new(Handle { core: Arc::clone(&core) });
         background::start(&core)?;
         // Debt from before is worked off without a new flush.
         core.signals.compaction.set();
-        Ok(Engine { handle, report: Arc::new(recovered.report) })
+        Ok(Engine { handle, report })
+    }
+
+    /// Opens the database in `dir` for reading only, whoever else has it open, and changes not a byte of the directory.
+    ///
+    /// It takes no lock, so that a writer beside it, in this process or another, notices nothing. It sees one state, for as
+    /// long as it is open: what had been committed at some moment during this call, with every commit that returned before
+    /// it. For later ones open again. A database that was not closed is read as its next open would recover it.
+    ///
+    /// What the log holds is kept in memory, since nothing can be flushed: about as much as
+    /// [`log_bytes_max`](Options::log_bytes_max) of who writes it, on top of [`memory_bytes`](Options::memory_bytes), half of
+    /// which is for blocks. The files that it reads stay open, and on the disk, until it is closed, also if the writer
+    /// deletes them meanwhile.
+    ///
+    /// Every write answers `ReadOnly`. Beside the file system and the memory no option is used.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let dir = dir.path();
+    /// use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// let writer = Engine::open(dir, Options::default())?;
+    /// let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// writer.create_table("people", schema)?.upsert((1, "Ada"))?;
+    ///
+    /// let reader = Engine::open_read_only(dir, Options::default())?;
+    /// let people = reader.existing_table("people")?;
+    /// writer.existing_table("people")?.upsert((2, "Grace"))?;
+    /// assert_eq!(people.count()?, 1);
+    /// assert_eq!(people.upsert((3, "Edsger")).unwrap_err().kind(), ErrorKind::ReadOnly);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no database, `UnsupportedFormat` if a newer version wrote it, `Corruption`, `Io`.
+    /// Beside a writer that is so quick that no state could be had in a hundred tries, the last try's.
+    pub fn open_read_only(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
+        options.validate()?;
+        let cache = sstable::Cache::new(options.cache_bytes());
+        let recovered = recovery::open_read_only(&options, dir.as_ref(), &cache)?;
+        // From here on the directory stands still.
+        options.fs = Arc::clone(&recovered.parts.files.fs);
+        let (core, report) = assemble(options, recovered, cache, HealthCell::read_only(), Box::new(NoLock));
+        let replayed = core.catalog.all().iter().map(|table| table.tablet.memory().bytes).sum();
+        core.stall.grow(replayed);
+        Ok(Engine { handle: Arc::new(Handle { core }), report })
+    }
+
+    /// Whether it was opened by [`Engine::open_read_only`].
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.core().health.is_read_only()
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -434,6 +456,45 @@ impl Engine {
         check::check(self.core())
     }
 
+    /// Copies the database to another directory, as of now, while writers go on: a backup that opens like any other
+    /// database.
+    ///
+    /// Every commit that returned before this call is in it, and of those under way a prefix in the order of commits: what
+    /// it holds is what the database held at one moment. It is durable when this returns, buffered commits included. What
+    /// is written later to either never shows in the other. The directory must be missing or empty, and may lie on another
+    /// disk. Index files and rowsets are hard-linked where that is possible, so that a checkpoint on the same file system
+    /// takes little time and space; the report says which. Obsolete files are not deleted meanwhile.
+    ///
+    /// A checkpoint that fails leaves an empty directory; one that is interrupted, or whose rest cannot be removed, a
+    /// directory that does not open. Neither concerns this engine, which goes on either way. It works without space for
+    /// writes as well ([`Health::NoSpace`]), but not after a failure that leaves open what is on disk.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let backup = dir.path().join("monday");
+    /// # let dir = dir.path().join("data");
+    /// use nyala::{Engine, Options, Schema, Type};
+    /// let engine = Engine::open(&dir, Options::default())?;
+    /// let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// let report = engine.checkpoint(&backup)?;
+    /// people.upsert((2, "Grace"))?;
+    ///
+    /// println!("{} files linked, {} copied", report.linked_files, report.copied_files);
+    /// let copy = Engine::open(&backup, Options::default())?;
+    /// assert_eq!(copy.existing_table("people")?.count()?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory is not empty; `NoSpace`, `ReadOnly`, `Io` for what its disk says, and `Io` for
+    /// what cannot be read here; `Locked`; `Closed`, also if the engine is closed meanwhile.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport, Error> {
+        checkpoint::checkpoint(self.core(), dir.as_ref())
+    }
+
     /// Flushes, syncs, ends the threads and lets go of the directory. Calls on other handles answer `Closed` from
     /// then on. Closing twice is fine.
     ///
@@ -445,6 +506,55 @@ impl Engine {
     }
 }
 
+/// What holds an engine open that takes no lock.
+#[derive(Debug)]
+struct NoLock;
+
+impl vfs::Lock for NoLock {}
+
+/// An engine of its parts, without threads.
+fn assemble(
+    options: Options,
+    recovered: Recovered,
+    cache: Arc<sstable::Cache>,
+    health: HealthCell,
+    lock: Box<dyn vfs::Lock>,
+) -> (Arc<Core>, Arc<RecoveryReport>) {
+    let Recovered { parts, report } = recovered;
+    let visible = Version(parts.first_version.0 - 1);
+    let clock = Clock::of(options.runtime);
+    let seed = match options.runtime {
+        RuntimeMode::Threads => 0,
+        RuntimeMode::Inline { seed } => seed,
+    };
+    let core = Core {
+        stall: Stall::new(options.memtable_bytes_max()),
+        options,
+        files: parts.files,
+        cache,
+        log: parts.log,
+        manifest: parts.manifest,
+        registry: Arc::new(Registry::new(visible)),
+        recovered_to: report.recovered_to.version(),
+        first_version: parts.first_version,
+        catalog: parts.catalog,
+        commit: Commit::new(parts.first_version, parts.ceiling),
+        health,
+        clock,
+        chance: Chance::new(seed),
+        workers: Workers::default(),
+        signals: Signals::default(),
+        backoff: Backoff::default(),
+        compaction_permits: Permits::default(),
+        counters: Counters::default(),
+        buffers: BufferPool::default(),
+        inline_turn: Mutex::default(),
+        callers: RwLock::default(),
+        lock: Mutex::new(Some(lock)),
+    };
+    (Arc::new(core), Arc::new(report))
+}
+
 /// Closes: no more writes, then everything out, then the lock.
 pub(crate) fn close(core: &Core) -> Result<(), Error> {
     // Who holds the lock's cell closes; a second caller waits for the first.
@@ -452,8 +562,13 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     if lock.is_none() {
         return Ok(());
     }
+    let is_read_only = core.health.is_read_only();
     let refused = core.health.check_writable().err();
     core.health.close();
+    if is_read_only {
+        *lock = None;
+        return Ok(());
+    }
     core.workers.stop();
     for table in core.catalog.all() {
         table.tablet.compacting.set_cancelled(true);

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a number is given out once in the life of a database.
 //! Invariant: a file is deleted only after an edit without it is durable, and after the last view that names it is
-//! gone. Deletion happens here, called by a worker, never in a reader's drop.
+//! gone, and while nobody holds deletions back. Deletion happens here, called by a worker, never in a reader's drop.
 //!
 //! Lock order: the lock on the obsolete list is a leaf and is not held while a file is deleted.
 
@@ -99,6 +99,18 @@ pub(crate) struct Files {
     first: FileId,
     next: AtomicU64,
     obsolete: Mutex<Vec<Obsolete>>,
+    /// How many want obsolete files to stay.
+    holds: AtomicU64,
+}
+
+/// As long as it lives no obsolete file is deleted.
+#[derive(Debug)]
+pub(crate) struct DeletionHold<'a>(&'a AtomicU64);
+
+impl Drop for DeletionHold<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl fmt::Debug for Files {
@@ -115,6 +127,7 @@ impl Files {
             first: next,
             next: AtomicU64::new(next.0),
             obsolete: Mutex::default(),
+            holds: AtomicU64::new(0),
         }
     }
 
@@ -158,11 +171,21 @@ impl Files {
         self.obsolete.lock().len()
     }
 
-    /// Deletes the obsolete files that no view names. A deletion that fails is logged and not tried again before the
+    /// Holds back deletions. What an edit takes away from now on keeps its name until this is dropped.
+    pub(crate) fn hold_deletions(&self) -> DeletionHold<'_> {
+        self.holds.fetch_add(1, Ordering::AcqRel);
+        DeletionHold(&self.holds)
+    }
+
+    /// Deletes the obsolete files that no view names, unless deletions are held back. A deletion that fails is logged and not tried again before the
     /// next open, which removes every file that the manifest does not name.
     pub(crate) fn delete_obsolete(&self, cache: &sstable::Cache) {
         let free: Vec<Obsolete> = {
             let mut obsolete = self.obsolete.lock();
+            // Under the lock: who holds deletions back did so before what must stay was pushed.
+            if self.holds.load(Ordering::Acquire) > 0 {
+                return;
+            }
             let (free, held) = obsolete.drain(..).partition(Obsolete::is_free);
             *obsolete = held;
             free

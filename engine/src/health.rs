@@ -1,7 +1,7 @@
 //! Whether the engine takes writes, and the first cause if it does not.
 //!
 //! Owns the state and the way between states: healthy to no-space and back (by `resume`), anything to poisoned, and
-//! anything to closed. Poison and closing are final. Every change wakes all that wait for progress.
+//! anything to closed. An engine that reads only is so from the beginning. Poison and closing are final. Every change wakes all that wait for progress.
 //!
 //! Lock order: leaves.
 
@@ -13,9 +13,10 @@ use sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind};
 
 const HEALTHY: u8 = 0;
-const NO_SPACE: u8 = 1;
-const POISONED: u8 = 2;
-const CLOSED: u8 = 3;
+const READ_ONLY: u8 = 1;
+const NO_SPACE: u8 = 2;
+const POISONED: u8 = 3;
+const CLOSED: u8 = 4;
 
 /// Whether an engine takes writes.
 #[derive(Clone, Debug)]
@@ -23,6 +24,9 @@ const CLOSED: u8 = 3;
 pub enum Health {
     /// Reads and writes work.
     Healthy,
+    /// The database was opened by [`Engine::open_read_only`](crate::Engine::open_read_only): reads work, writes return
+    /// `ReadOnly`.
+    ReadOnly,
     /// The disk is full. Reads work; writes return this error until [`Engine::resume`](crate::Engine::resume).
     NoSpace(Error),
     /// A write or a sync failed in a way that leaves open what is on disk. Reads work; writes return this first
@@ -46,6 +50,21 @@ fn closed() -> Error {
 }
 
 impl HealthCell {
+    /// Of an engine that reads only.
+    pub(crate) fn read_only() -> HealthCell {
+        let cause = Error::new(ErrorKind::ReadOnly, "the database is open for reading only");
+        HealthCell {
+            state: AtomicU8::new(READ_ONLY),
+            cause: Mutex::new(Some(cause)),
+            ..HealthCell::default()
+        }
+    }
+
+    /// Whether it was opened for reading only, and not closed since.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.state.load(Ordering::Acquire) == READ_ONLY
+    }
+
     /// For every read: an error only after `close`.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<(), Error> {
@@ -139,6 +158,7 @@ impl HealthCell {
         match (self.state.load(Ordering::Acquire), cause) {
             (NO_SPACE, Some(cause)) => Health::NoSpace(cause),
             (POISONED, Some(cause)) => Health::Poisoned(cause),
+            (READ_ONLY, _) => Health::ReadOnly,
             (CLOSED, _) => Health::Closed,
             _ => Health::Healthy,
         }

@@ -55,10 +55,16 @@
 #[doc = include_str!("../../docs/recovery.md")]
 struct RecoveryPage;
 
+/// The code in the page on operations.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/operations.md")]
+struct OperationsPage;
+
 mod background;
 mod batch;
 mod catalog;
 mod check;
+mod checkpoint;
 mod commit;
 mod compaction;
 mod core;
@@ -94,6 +100,7 @@ mod view;
 
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
+pub use checkpoint::CheckpointReport;
 pub use commit::Ticket;
 #[cfg(feature = "derive")]
 pub use derive::FromRow;

@@ -27,11 +27,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use codec::{FileId, Version};
 use sync::Mutex;
 use vfs::Fs;
-use wal::{Appended, Flavor, Log, Record};
+use wal::{Appended, Flavor, Log, Record, Scan};
 
+pub(crate) use current::{Unfinished, mark_unfinished, read as read_current};
 #[cfg(feature = "fuzzing")]
 pub(crate) use current::{line as current_line, parse as parse_current};
-pub(crate) use current::{mark_unfinished, read as read_current};
 pub(crate) use edit::{Edit, RunDesc, TableDesc, TabletEdit};
 pub(crate) use owner::Owner;
 pub(crate) use state::{State, TabletState, VERSION_MAX};
@@ -83,6 +83,16 @@ impl fmt::Debug for Manifest {
 /// Reads the manifest that starts with segment `id` and adds up its edits. `present` are the manifest segments in the
 /// directory. Changes nothing.
 pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId]) -> Result<State, Error> {
+    Ok(load_scanned(fs, dir, id, present)?.0)
+}
+
+/// Like [`load`], with where the manifest lies.
+pub(crate) fn load_scanned(
+    fs: &Arc<dyn Fs>,
+    dir: &Path,
+    id: FileId,
+    present: &[FileId],
+) -> Result<(State, Scan), Error> {
     if !present.contains(&id) {
         return Err(Error::corruption(format!("{id}.manifest, which CURRENT names, is missing")));
     }
@@ -99,7 +109,7 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, present: &[FileId])
         return Err(Error::corruption(format!("{id}.manifest holds no edit")));
     }
     state.check_whole()?;
-    Ok(state)
+    Ok((state, scan))
 }
 
 /// What stands at the beginning of a manifest segment.
@@ -196,6 +206,13 @@ impl Manifest {
     pub(crate) fn create(files: &Arc<Files>, mut state: State) -> Result<Manifest, Error> {
         let (log, bytes) = start(files, &mut state)?;
         let inner = Inner { log, state, bytes, roll_at: roll_at(bytes), is_torn: false };
+        Ok(Manifest { files: Arc::clone(files), bytes: AtomicU64::new(bytes), inner: Mutex::new(inner) })
+    }
+
+    /// The manifest as it was read, for whoever writes nothing.
+    pub(crate) fn read_only(files: &Arc<Files>, state: State, scan: &Scan) -> Result<Manifest, Error> {
+        let (log, bytes) = (Log::read_only(scan)?, scan.record_bytes());
+        let inner = Inner { log, state, bytes, roll_at: u64::MAX, is_torn: false };
         Ok(Manifest { files: Arc::clone(files), bytes: AtomicU64::new(bytes), inner: Mutex::new(inner) })
     }
 

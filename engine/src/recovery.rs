@@ -10,6 +10,7 @@
 //! ceiling that the manifest named.
 
 mod learn;
+mod read_only;
 mod replay;
 mod report;
 
@@ -35,10 +36,17 @@ use crate::tablet::Tablet;
 use crate::view::TabletView;
 use learn::Learned;
 pub(crate) use learn::Listing;
+pub(crate) use read_only::open as open_read_only;
 pub use report::{RecoveryReport, TornTail};
 
-/// The parts of a core that come from the directory.
+/// What an open found.
 pub(crate) struct Recovered {
+    pub(crate) parts: Parts,
+    pub(crate) report: RecoveryReport,
+}
+
+/// The parts of a core that come from the directory.
+pub(crate) struct Parts {
     pub(crate) files: Arc<Files>,
     pub(crate) log: Log,
     pub(crate) manifest: Manifest,
@@ -47,7 +55,6 @@ pub(crate) struct Recovered {
     pub(crate) first_version: Version,
     /// The last that may be given out before the manifest names more.
     pub(crate) ceiling: Version,
-    pub(crate) report: RecoveryReport,
 }
 
 /// The options of the write-ahead log.
@@ -117,7 +124,7 @@ fn act(
     let catalog = open_tables(&files, cache, &state)?;
     let manifest = Manifest::create(&files, state)?;
     remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);
-    Ok(Recovered { files, log, manifest, catalog, first_version, ceiling, report })
+    Ok(Recovered { parts: Parts { files, log, manifest, catalog, first_version, ceiling }, report })
 }
 
 fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Result<Catalog, Error> {

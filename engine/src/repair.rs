@@ -41,6 +41,7 @@ pub use report::{KeyRange, Loss, LossKind, RepairReport, RepairedTable, Source, 
 
 use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;
+use crate::manifest::Unfinished;
 use crate::options::{Options, RuntimeMode};
 use crate::recovery::Listing;
 use crate::{Engine, manifest, recovery};
@@ -163,7 +164,7 @@ pub fn repair(
     }
     check_written(target, &target_options).inspect_err(|_| {
         // It must not pass for a good one.
-        let _ = manifest::mark_unfinished(&*target_options.fs, target);
+        let _ = manifest::mark_unfinished(&*target_options.fs, target, Unfinished::Repair);
     })?;
     report.is_written = true;
     Ok(report)

@@ -110,6 +110,13 @@ impl Tablet {
         grown
     }
 
+    /// Counts what a replay has put into the active memtable, for which no part of the log is kept.
+    pub(crate) fn count_replayed(&self) {
+        let mut unflushed = self.unflushed.lock();
+        let active = unflushed.last_mut().expect("a tablet always has an active memtable");
+        active.counted = active.memtable.bytes();
+    }
+
     /// Seals the active memtable and puts an empty one in its place. False if it is empty. Call with the commit's
     /// stage, between batches.
     pub(crate) fn seal(&self) -> bool {

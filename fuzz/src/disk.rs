@@ -100,6 +100,16 @@ impl Fs for Disk {
         Ok(())
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        let contents = state.files.get(from).cloned().ok_or(io::ErrorKind::NotFound)?;
+        if state.files.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.files.insert(to.to_owned(), contents);
+        Ok(())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         let state = locked(&self.state);
         let below = state.files.iter().filter(|(path, _)| path.parent() == Some(dir));

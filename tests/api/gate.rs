@@ -17,6 +17,7 @@ pub(crate) enum Call {
     Write,
     Sync,
     Remove,
+    Link,
 }
 
 #[derive(Debug)]
@@ -147,6 +148,11 @@ impl Fs for GateFs {
         self.inner.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.gates.pass(Call::Link, from);
+        self.inner.hard_link(from, to)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         self.inner.list(dir)
     }
@@ -239,6 +245,10 @@ impl Fs for ReadOnlyFs {
 
     fn rename(&self, from: &Path, _to: &Path) -> io::Result<()> {
         read_only("rename", from)
+    }
+
+    fn hard_link(&self, from: &Path, _to: &Path) -> io::Result<()> {
+        read_only("link", from)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {

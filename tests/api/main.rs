@@ -11,13 +11,16 @@
 
 mod bad_input;
 mod batches;
+mod checkpoints;
 mod concurrency;
 mod damage;
 mod full_disk;
 mod gate;
+mod handles;
 mod journey;
 mod keys;
 mod races;
+mod read_only;
 mod scans;
 mod serialisable;
 mod shutdown;

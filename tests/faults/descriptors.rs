@@ -74,6 +74,10 @@ impl Fs for Descriptors {
         self.disk.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.hard_link(from, to)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         self.take()?;
         self.disk.list(dir)

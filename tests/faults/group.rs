@@ -87,6 +87,10 @@ impl Fs for Gated {
         self.disk.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.hard_link(from, to)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         self.disk.list(dir)
     }

@@ -53,6 +53,11 @@ fn recoveries() {
 }
 
 #[test]
+fn checkpoints() {
+    sweep_named("checkpoints");
+}
+
+#[test]
 fn full_disk() {
     sweep_named("full-disk");
 }

@@ -34,6 +34,8 @@ pub(crate) enum Step {
     /// So many rows of each open scan.
     ContinueScans(usize),
     Check,
+    /// Makes a checkpoint in a new directory, and compares it.
+    Checkpoint,
     /// Closes the engine and opens it again.
     Close,
     /// Drops every handle and opens it again.
@@ -296,6 +298,31 @@ fn recoveries(seed: u64) -> Vec<Step> {
     script.steps
 }
 
+/// Checkpoints of a log alone, of files and a log, after a compaction and after a kill.
+fn checkpoints(seed: u64) -> Vec<Step> {
+    let mut script = Script::new(seed, 8);
+    script.text_max = 300;
+    script.create("a");
+    script.create("b");
+    script.batches(4, 8);
+    script.push(Step::Checkpoint);
+    script.batches(4, 10);
+    script.flush_all();
+    script.writes(3);
+    script.push(Step::Checkpoint);
+    script.batches(4, 10);
+    script.push(Step::Compact("a".into()));
+    script.push(Step::Checkpoint);
+    script.writes(4);
+    script.push(Step::Kill);
+    script.push(Step::ReadAll);
+    script.push(Step::Checkpoint);
+    script.writes(3);
+    script.push(Step::Close);
+    script.push(Step::ReadAll);
+    script.steps
+}
+
 /// The disk is full again and again, and each time space is made.
 fn full_disk(seed: u64) -> Vec<Step> {
     let mut script = Script::new(seed, 6);
@@ -394,6 +421,7 @@ fn workload(name: &'static str, set: &'static str, seed: u64) -> Workload {
         "compactions" => compactions(seed),
         "tables" => tables(seed),
         "recoveries" => recoveries(seed),
+        "checkpoints" => checkpoints(seed),
         "full-disk" => full_disk(seed),
         "bulk" => bulk(seed),
         other => panic!("no workload {other}"),
@@ -413,8 +441,8 @@ fn workload(name: &'static str, set: &'static str, seed: u64) -> Workload {
 }
 
 /// The names of the base workloads.
-pub(crate) const NAMES: [&str; 7] =
-    ["verbs", "flushes", "compactions", "tables", "recoveries", "full-disk", "bulk"];
+pub(crate) const NAMES: [&str; 8] =
+    ["verbs", "flushes", "compactions", "tables", "recoveries", "checkpoints", "full-disk", "bulk"];
 
 /// A workload under its base options.
 pub(crate) fn base(name: &'static str, seed: u64) -> Workload {

@@ -5,6 +5,7 @@
 //! failure is undecided, and later ones are refused with the first cause.
 //! Invariant: everything that was acknowledged is read as long as the engine is open, whatever its health.
 
+mod copies;
 mod reads;
 mod writes;
 
@@ -36,6 +37,8 @@ pub(crate) struct Strike {
 pub(crate) enum Phase {
     Opening,
     Running,
+    /// A checkpoint, which harms nothing but itself.
+    Copying,
     Closing,
 }
 
@@ -100,6 +103,7 @@ pub(crate) struct World<'w> {
     /// The disk is limited by a step.
     limit: Option<u64>,
     opens: u64,
+    checkpoints: u32,
 }
 
 pub(crate) fn schema(width: Width) -> Schema {
@@ -137,6 +141,7 @@ impl<'w> World<'w> {
             probes: 0,
             limit: None,
             opens: 0,
+            checkpoints: 0,
         };
         world.arm();
         world
@@ -218,6 +223,7 @@ impl<'w> World<'w> {
             Step::StartScan(table, direction) => self.start_scan(table, *direction == Direction::Reverse),
             Step::ContinueScans(rows) => self.continue_scans(*rows),
             Step::Check => self.check(),
+            Step::Checkpoint => self.checkpoint(),
             Step::Close => self.close(),
             Step::LetGo => {
                 self.let_go(drop);

@@ -1,7 +1,8 @@
 //! The model test: random verbs on the engine and on ordered maps, which must agree.
 //!
 //! A run follows from its seed: writes of every verb, batches over several tables, snapshots, point reads, scans with
-//! everything that a scan can be asked, transactions whose conflicts the model knows, flushes, compactions, tables made and dropped, reopening in every way, and, on
+//! everything that a scan can be asked, transactions whose conflicts the model knows, flushes, compactions, checkpoints, opens
+//! for reading only, tables made and dropped, reopening in every way, and, on
 //! the simulated disk, power cuts at any system call. After a power cut the engine must hold what a prefix of the
 //! commits over all tables gives, batches whole, with everything that was synced.
 //!
@@ -22,6 +23,7 @@
 
 mod cases;
 mod concurrent;
+mod copies;
 mod oracle;
 mod power;
 #[path = "../support/random.rs"]

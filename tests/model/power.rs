@@ -26,6 +26,7 @@ impl World {
         // What the old process still does, it does to the old disk.
         drop(engine);
 
+        self.check_unfinished_copy();
         self.fail_recoveries();
         let engine = self.open().unwrap_or_else(|error| panic!("opening after {policy:?}: {error}"));
         let found = rows::read_all(&engine).expect("what was opened can be read");

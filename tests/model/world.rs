@@ -44,6 +44,8 @@ pub(crate) struct Tally {
     pub(crate) conflicts: usize,
     flushes: u64,
     compactions: u64,
+    pub(crate) copies: usize,
+    pub(crate) looks: usize,
 }
 
 pub(crate) struct World {
@@ -67,6 +69,10 @@ pub(crate) struct World {
     /// The greatest that was said to be durable.
     pub(crate) last_durable: Ticket,
     pub(crate) next_number: i64,
+    /// How many checkpoints were begun.
+    pub(crate) checkpoints: u32,
+    /// One that was under way when the disk halted, and what would be in it.
+    pub(crate) unfinished_copy: Option<(PathBuf, State)>,
     pub(crate) tally: Tally,
     replay: Replay,
 }
@@ -128,6 +134,8 @@ impl World {
             transactions: Vec::new(),
             last_durable: Ticket::default(),
             next_number: 0,
+            checkpoints: 0,
+            unfinished_copy: None,
             tally: Tally::default(),
             replay: Replay::new(setting, seed),
         };
@@ -142,6 +150,11 @@ impl World {
 
     pub(crate) fn default_durability(&self) -> Durability {
         self.options.default_durability
+    }
+
+    /// Whether nothing happens but what is asked for.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.options.runtime, RuntimeMode::Inline { .. })
     }
 
     pub(crate) fn is_halted(&self) -> bool {
@@ -179,8 +192,10 @@ impl World {
             930..940 => self.sync(),
             940..955 => self.create_table(),
             955..965 => self.drop_table(),
-            965..972 => self.check(),
-            972..985 => self.reopen(),
+            965..970 => self.check(),
+            970..976 => self.look_beside(),
+            976..980 => self.checkpoint(),
+            980..988 => self.reopen(),
             _ => self.arm_power_cut(),
         }
     }
@@ -393,12 +408,13 @@ impl World {
 
     /// After an open there is no file that nobody needs. (With threads there may be again at once.)
     pub(crate) fn check_files(&self) {
-        let (Some(disk), RuntimeMode::Inline { .. }) = (&self.disk, self.options.runtime) else { return };
+        let Some(disk) = self.disk.as_ref().filter(|_| self.is_inline()) else { return };
         if self.is_halted() {
             // In the last step of the open, which leaves what it cannot remove.
             return;
         }
-        let paths = disk.paths();
+        let paths: Vec<PathBuf> =
+            disk.paths().into_iter().filter(|path| path.parent() == Some(&*self.dir)).collect();
         let count = |extension: &str| {
             paths.iter().filter(|path| path.extension().is_some_and(|found| found == extension)).count()
                 as u64
@@ -411,6 +427,12 @@ impl World {
 
     /// Opens what is on the disk now.
     pub(crate) fn open(&mut self) -> Result<Engine, Error> {
+        let options = self.options();
+        Engine::open(&self.dir, options)
+    }
+
+    /// The options, on the disk that is in use now.
+    pub(crate) fn options(&mut self) -> Options {
         let mut options = self.options.clone();
         if let RuntimeMode::Inline { seed } = &mut options.runtime {
             *seed = self.random.next();
@@ -418,7 +440,7 @@ impl World {
         if let Some(disk) = &self.disk {
             options.fs = Arc::new(disk.clone());
         }
-        Engine::open(&self.dir, options)
+        options
     }
 
     /// Makes an engine the one that is tested. Its tables are those of the model.

@@ -11,7 +11,6 @@ use nyala::Ticket;
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::PowerCut;
 
-use crate::deep;
 use crate::history::{History, hash_of};
 use crate::page_states::{NAMED, page_state};
 use crate::plan::Target;
@@ -20,6 +19,7 @@ use crate::state::State;
 use crate::tally::Tally;
 use crate::workloads::{Workload, second_life};
 use crate::world::{Era, Moment, World};
+use crate::{copies, deep};
 
 /// Within how many operations a process stops that goes on after a power cut.
 const LIFE_OPERATIONS: usize = 400;
@@ -109,7 +109,7 @@ impl Visit<'_> {
                     // Neighbours begin with different ones, so that a few turns see all of them somewhere.
                     let number = if turn < NAMED { (index * 5 + turn) % NAMED } else { turn };
                     let target = self.target(era_number, moment, number);
-                    let found = self.look(&target, moment, &era.history, floor, &mut known);
+                    let found = self.look(&target, moment, era, floor, &mut known);
                     // An event that failed may be durable for a moment, until it is refused.
                     if number == 0 && found < era.history.len() {
                         floor = found;
@@ -138,13 +138,12 @@ impl Visit<'_> {
         // What earlier cuts found durable counts here too.
         let (mut floor, mut known) = (0, HashMap::new());
         for earlier in era.moments.iter().take_while(|earlier| earlier.operation < moment.operation) {
-            let place =
-                self.look(&self.target(target.era, earlier, 0), earlier, &era.history, floor, &mut known);
+            let place = self.look(&self.target(target.era, earlier, 0), earlier, era, floor, &mut known);
             if place < era.history.len() {
                 floor = place;
             }
         }
-        self.look(target, moment, &era.history, floor, &mut HashMap::new());
+        self.look(target, moment, era, floor, &mut HashMap::new());
     }
 
     /// Looks at one state. Returns its place in the history.
@@ -152,16 +151,21 @@ impl Visit<'_> {
         &self,
         target: &Target,
         moment: &Moment,
-        history: &History,
+        era: &Era,
         floor: usize,
         known: &mut HashMap<u64, Known>,
     ) -> usize {
+        let history = &era.history;
         let seed = mix(&[target.seed, target.era as u64, target.operation, target.page_state as u64]);
         let (name, policy) = page_state(target.page_state, seed);
         let story = vec![format!("page state {} ({name}): {policy:?}", target.page_state)];
         let mut replay = Replay { target, after: &moment.after, story };
         let disk = moment.disk.power_cut(&policy);
         let fingerprint = disk.fingerprint();
+        // What has just become durable need not change what is seen.
+        if target.page_state == 0 || !known.contains_key(&fingerprint) {
+            copies::check(&era.copies, &disk.fork(), moment.operation);
+        }
         let random = Random::new(seed);
         let Known { hash, recovered_to } = match known.get(&fingerprint) {
             Some(&found) => found,
@@ -217,12 +221,19 @@ impl Life<'_, '_> {
         disk.set_capacity(None);
         let options = (self.visit.workload.options)();
         let again = disk.fork();
+        let looked = copies::look(&disk.fork(), &options);
         let mut world = World::on(disk, self.random.clone(), options.clone());
         let found = world.open_found();
         let changes = world.changes_of_open();
         let recovered_to = world.engine().recovered_to();
         if let Err(why) = permit(&found, recovered_to) {
             panic!("{why}");
+        }
+        match looked {
+            Some(looked) => {
+                assert!(looked == found, "for reading only it was:\n{}", found.difference(&looked))
+            }
+            None => assert!(found == State::default(), "for reading only there was nothing"),
         }
         let version = world.version();
         assert!(

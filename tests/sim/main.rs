@@ -4,7 +4,7 @@
 //! same every time. The disk is kept as it is before every operation that changes it. Each of these moments is then cut
 //! in several page states: nothing unsynced kept, all kept, torn, sizes without data, directory entries lost, and so on.
 //! What is left must open, hold what a prefix of the commits gives, with everything that was durable, agree with itself
-//! in every way of reading, pass the engine's check, and take further writes; and then the power is cut again, in that
+//! in every way of reading (for reading only, too, which changes nothing), pass the engine's check, and take further writes; and then the power is cut again, in that
 //! recovery or after it.
 //!
 //! - `NYALA_SIM_STATES=50000`: how many distinct disks are looked at, at least. `NYALA_LONG=1`: two millions.
@@ -17,6 +17,7 @@
     reason = "a test may look at the disk behind the engine's back"
 )]
 
+mod copies;
 mod deep;
 mod enumerate;
 mod history;
@@ -76,6 +77,8 @@ const KINDS: &[&str] = &[
     "create row",
     "write row",
     "sync row",
+    "link idx",
+    "link row",
     "remove row",
     "create torn",
     "write torn",

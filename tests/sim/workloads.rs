@@ -16,7 +16,7 @@ pub(crate) struct Workload {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 16] = [
+pub(crate) const WORKLOADS: [Workload; 17] = [
     Workload { name: "first_open", options: roomy, script: first_open },
     Workload { name: "verbs", options: roomy, script: verbs },
     Workload { name: "transactions", options: tiny, script: transactions },
@@ -28,6 +28,7 @@ pub(crate) const WORKLOADS: [Workload; 16] = [
     Workload { name: "manifest_rolls", options: roomy, script: manifest_rolls },
     Workload { name: "log_segments", options: small_segments, script: log_segments },
     Workload { name: "snapshots", options: each_batch, script: snapshots },
+    Workload { name: "checkpoints", options: tiny, script: checkpoints },
     Workload { name: "reopenings", options: tiny, script: reopenings },
     Workload { name: "recoveries", options: tiny, script: recoveries },
     Workload { name: "full_disk", options: tiny, script: full_disk },
@@ -228,6 +229,25 @@ fn snapshots(world: &mut World) {
         }
         world.read_snapshots();
     }
+}
+
+/// Copies of it all, while there is more to flush and to compact. The power is cut in them, and after they are made.
+fn checkpoints(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for round in 0..5 {
+        for _ in 0..1 + world.random.below(3) {
+            world.write_some(10);
+        }
+        if world.random.one_in(2) {
+            world.flush_table();
+        }
+        world.checkpoint();
+        if round % 2 == 1 {
+            world.compact();
+        }
+    }
+    world.write_some(10);
 }
 
 /// Closed and opened, killed and opened, with something to replay or with nothing.

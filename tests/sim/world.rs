@@ -10,6 +10,7 @@ use nyala::vfs::SimFs;
 use nyala::vfs::sim::{Fault, FaultKind, OpKind, PowerCut};
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Snapshot, Table};
 
+use crate::copies::Copy;
 use crate::history::{History, hash_of};
 use crate::random::Random;
 use crate::rows::{read_all, read_rows};
@@ -36,6 +37,7 @@ pub(crate) fn label(kind: OpKind, path: &Path) -> String {
         OpKind::CreateDir | OpKind::Create => "create",
         OpKind::Remove => "remove",
         OpKind::Rename => "rename",
+        OpKind::HardLink => "link",
         OpKind::SyncDir | OpKind::Sync => "sync",
         OpKind::Lock => "lock",
         OpKind::Write => "write",
@@ -59,6 +61,7 @@ pub(crate) struct Moment {
 pub(crate) struct Era {
     pub(crate) history: History,
     pub(crate) moments: Vec<Moment>,
+    pub(crate) copies: Vec<Copy>,
 }
 
 pub(crate) struct World {
@@ -74,6 +77,7 @@ pub(crate) struct World {
     changes_of_open: Vec<u64>,
     moments: Vec<Moment>,
     eras: Vec<Era>,
+    copies: Vec<Copy>,
     last_change: String,
     snapshots: Vec<(Snapshot, State)>,
     next_number: i64,
@@ -105,6 +109,7 @@ impl World {
             changes_of_open: Vec::new(),
             moments: Vec::new(),
             eras: Vec::new(),
+            copies: Vec::new(),
             last_change: "power cut".to_owned(),
             snapshots: Vec::new(),
             next_number: 0,
@@ -261,7 +266,8 @@ impl World {
 
     fn end_era(&mut self, found: State) {
         let history = std::mem::replace(&mut self.history, History::new(found));
-        self.eras.push(Era { history, moments: std::mem::take(&mut self.moments) });
+        let (moments, copies) = (std::mem::take(&mut self.moments), std::mem::take(&mut self.copies));
+        self.eras.push(Era { history, moments, copies });
         self.operations_before = 0;
         self.last_change = "power cut".to_owned();
     }
@@ -523,6 +529,16 @@ impl World {
         if self.succeeds("compact", compacted).is_some() {
             self.history.table_durable(self.moment(), &name);
         }
+    }
+
+    /// A copy of all there is, in a directory of its own.
+    pub(crate) fn checkpoint(&mut self) {
+        let dir = directory().with_file_name(format!("copy{}", self.copies.len()));
+        let begun = self.moment();
+        let made = self.engine().checkpoint(&dir);
+        let ended = self.succeeds("checkpoint", made).map(|_| self.moment());
+        let (state, options) = (self.state().clone(), self.options.clone());
+        self.copies.push(Copy { dir, state, options, begun, ended });
     }
 
     pub(crate) fn sync(&mut self) {

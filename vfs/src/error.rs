@@ -46,6 +46,15 @@ pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     short.contains(&cause.raw_os_error())
 }
 
+/// Whether a second name was refused since there can be none there: on another file system, or on one without links, or
+/// the file has as many as it may. A copy does as well.
+#[must_use]
+pub fn is_not_linkable(error: &io::Error) -> bool {
+    use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+    // File systems without links, and systems that let only its owner link a file, answer that it is not permitted.
+    matches!(error.kind(), CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //!
 //! What an implementation promises, and what it does not:
 //! * A write is readable at once, through every handle. It survives a power cut only after [`File::sync`].
-//! * A file's entry in its directory (its creation, rename or removal) survives a power cut only after
+//! * A file's entry in its directory (its creation, link, rename or removal) survives a power cut only after
 //!   [`Fs::sync_dir`] of that directory; syncing the file alone does not save its name.
 //! * A failed write may have written any prefix of its bytes. A failed sync says nothing about what is durable, then
 //!   or later: a second sync that succeeds does not heal it.
@@ -51,6 +51,15 @@ pub trait Fs: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// `NotFound` without `from`; any error of the disk.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name, in the same directory or another of the same file system. Both stand for the same
+    /// bytes from then on; removing one leaves the other. The new name survives a power cut only after
+    /// [`Fs::sync_dir`] of its directory.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken, `NotFound` without the file or the directory; what
+    /// [`is_not_linkable`](crate::is_not_linkable) tells if there can be no such name; any error of the disk.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// What is in a directory, sorted by name.
     ///

@@ -10,7 +10,7 @@ mod os;
 pub mod sim;
 mod transfer;
 
-pub use error::is_out_of_descriptors;
+pub use error::{is_not_linkable, is_out_of_descriptors};
 pub use fs::{Advice, Entry, File, Fs, Lock};
 pub use os::OsFs;
 pub use sim::SimFs;

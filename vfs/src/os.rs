@@ -78,6 +78,11 @@ impl Fs for OsFs {
             .map_err(|error| failure(format!("rename to {} of", to.display()), from, error))
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
+            .map_err(|error| failure(format!("link as {} of", to.display()), from, error))
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         let list = || {
             let mut entries = Vec::new();

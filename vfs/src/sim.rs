@@ -112,7 +112,7 @@ impl SimFs {
         self.disk.lock().control.kinds()
     }
 
-    /// What operation `n` was, and on which path (of a rename, the old one).
+    /// What operation `n` was, and on which path (of a rename or a link, the old one).
     #[must_use]
     pub fn operation(&self, n: u64) -> Option<(OpKind, PathBuf)> {
         self.disk.lock().control.operation(n)
@@ -273,6 +273,14 @@ impl Fs for SimFs {
         self.operate(OpKind::Rename, &from.into(), name, |disk, fault| match fault {
             Some(fault) => Err(fault.error()),
             None => disk.rename(from, to),
+        })
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let name = || format!("link as {} of", to.display());
+        self.operate(OpKind::HardLink, &from.into(), name, |disk, fault| match fault {
+            Some(fault) => Err(fault.error()),
+            None => disk.hard_link(from, to),
         })
     }
 

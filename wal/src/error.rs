@@ -80,6 +80,12 @@ pub enum Error {
         /// The features known here.
         features_known: u32,
     },
+    /// The log was read and is not written to. Nothing is wrong with it.
+    #[error("the log in {} is open for reading only", dir.display())]
+    ReadOnly {
+        /// The folder of the log.
+        dir: Arc<Path>,
+    },
     /// A record is longer than the options allow. Nothing of it was written, and the log is well.
     #[error("a log record of {bytes} bytes: at most {bytes_max} are allowed")]
     TooLong {

@@ -30,7 +30,7 @@ use self::turns::{Reach, Turns};
 use crate::error::is_no_space;
 use crate::record::RecordKind;
 use crate::segment::{Header, RECORDS_START};
-use crate::{Error, Options, Position, Result, path};
+use crate::{Error, Options, Position, Result, Scan, path};
 
 /// So often in a row the disk may take a part of a record, each time in another segment, before that is a lack of space.
 const MISSES_MAX: u32 = 2;
@@ -140,6 +140,32 @@ impl Log {
             dir,
             next_id,
         })
+    }
+
+    /// A log that was read and is not written to: it knows its segments and its end, and refuses everything else with
+    /// [`Error::ReadOnly`]. So whoever has a log to write to can as well have one to look at.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if its last segment cannot be opened.
+    pub fn read_only(scan: &Scan) -> Result<Log> {
+        let options = scan.options().clone();
+        let dir: Arc<Path> = options.dir.as_path().into();
+        let infos = scan.extents().map(|(id, bytes)| SegmentInfo { id, bytes, first_version: None });
+        let mut before: Vec<SegmentInfo> = infos.collect();
+        let last = before.pop().expect("a log has a segment");
+        let path: Arc<Path> = path(&options.dir, options.flavor, last.id).into();
+        let file = options.fs.open(&path).map_err(|error| Error::from_io("open", &path, 0, error))?;
+        let current = OpenSegment {
+            end: last.bytes,
+            named: true,
+            closed: true,
+            ..OpenSegment::new(last.id, file, path)
+        };
+        let tail = Tail::after(before, current);
+        let turns = Turns::new(dir.clone(), tail.end());
+        turns.latch_read_only();
+        let bytes = AtomicU64::new(tail.bytes());
+        Ok(Log { turns, bytes, tail: Mutex::new(tail), options, dir, next_id: Box::new(|| FileId(0)) })
     }
 
     /// The end of the log: where the next record would begin, if the segment takes it.

@@ -100,6 +100,15 @@ pub fn scan_attested(
 }
 
 impl Scan {
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The segments with the ends of their records.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (FileId, u64)> {
+        self.segments.iter().copied().zip(self.ends.iter().copied())
+    }
+
     /// The bytes of all records, what stands before them included.
     #[must_use]
     pub fn record_bytes(&self) -> u64 {
@@ -109,8 +118,7 @@ impl Scan {
     /// The records of the log, from the first to the end.
     #[must_use]
     pub fn replay(&self) -> Replay {
-        let segments = self.segments.iter().copied().zip(self.ends.iter().copied()).collect();
-        Replay::new(self.options.clone(), segments, self.attested)
+        Replay::new(self.options.clone(), self.extents().collect(), self.attested)
     }
 }
 

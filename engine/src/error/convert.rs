@@ -42,6 +42,7 @@ impl From<wal::Error> for Error {
             wal::Error::Corruption { .. } => ErrorKind::Corruption,
             wal::Error::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
             wal::Error::TooLong { .. } => ErrorKind::InvalidArgument,
+            wal::Error::ReadOnly { .. } => ErrorKind::ReadOnly,
             // A log that failed for good is no matter of space, even if the disk said so: more space does not mend it.
             _ => ErrorKind::Io,
         };

@@ -16,8 +16,22 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 /// The features that a reader has to know. None yet.
 const REQUIRED_FEATURES: u64 = 0;
 const BYTES_MAX: u64 = 256;
-/// What a repair puts there before anything else, so that the directory is no database until the repair has ended.
-const UNFINISHED_REPAIR: &[u8] = b"a repair of nyala's that has not ended\n";
+
+/// What puts a line of its own there before anything else, so that the directory is no database until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfinished {
+    Repair,
+    Checkpoint,
+}
+
+impl Unfinished {
+    fn line(self) -> &'static [u8] {
+        match self {
+            Unfinished::Repair => b"a repair of nyala's that has not ended\n",
+            Unfinished::Checkpoint => b"a checkpoint of nyala's that has not ended\n",
+        }
+    }
+}
 
 pub(crate) fn line(manifest: FileId) -> String {
     let text = format!("nyala {FORMAT_VERSION} {REQUIRED_FEATURES:x} {manifest} ");
@@ -30,8 +44,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<FileId, Error> {
     if bytes.is_empty() {
         return Err(damaged("is empty"));
     }
-    if bytes == UNFINISHED_REPAIR {
+    if bytes == Unfinished::Repair.line() {
         return Err(damaged("says that a repair did not end: remove the directory, and repair again"));
+    }
+    if bytes == Unfinished::Checkpoint.line() {
+        return Err(damaged("says that a checkpoint did not end: remove the directory, and make another"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| damaged("is not text"))?;
     let mut words = text.split(' ');
@@ -83,8 +100,8 @@ pub(crate) fn read(fs: &dyn Fs, dir: &std::path::Path) -> Result<Option<FileId>,
     }
 }
 
-/// Has `CURRENT` say that a repair has not ended, whatever it said before: no open takes the directory for a database.
-pub(crate) fn mark_unfinished(fs: &dyn Fs, dir: &std::path::Path) -> Result<(), Error> {
+/// Has `CURRENT` say what has not ended, whatever it said before: no open takes the directory for a database.
+pub(crate) fn mark_unfinished(fs: &dyn Fs, dir: &std::path::Path, what: Unfinished) -> Result<(), Error> {
     let path = dir.join(CURRENT);
     match fs.remove(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -94,7 +111,7 @@ pub(crate) fn mark_unfinished(fs: &dyn Fs, dir: &std::path::Path) -> Result<(), 
     }
     let write = || {
         let file = fs.create(&path)?;
-        file.write_all_at(UNFINISHED_REPAIR, 0)?;
+        file.write_all_at(what.line(), 0)?;
         Ok(file)
     };
     let file = write().map_err(|error| Error::io_write("writing CURRENT", error))?;
@@ -153,10 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_that_has_not_ended_is_no_database() {
-        let error = parse(UNFINISHED_REPAIR).expect_err("no line");
-        assert_eq!(error.kind(), ErrorKind::Corruption);
-        assert!(error.to_string().contains("repair again"), "{error}");
+    fn a_repair_or_a_checkpoint_that_has_not_ended_is_no_database() {
+        for (what, says) in [(Unfinished::Repair, "repair again"), (Unfinished::Checkpoint, "make another")] {
+            let error = parse(what.line()).expect_err("no line");
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 
     #[test]

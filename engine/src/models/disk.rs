@@ -89,6 +89,11 @@ impl Fs for Disk {
         self.fs.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.watch.change();
+        self.fs.hard_link(from, to)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         self.fs.list(dir)
     }

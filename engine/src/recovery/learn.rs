@@ -45,6 +45,13 @@ impl Listing {
     pub(crate) fn next_number(&self) -> FileId {
         FileId(self.numbered.iter().map(|(id, _)| id.0 + 1).max().unwrap_or(1))
     }
+
+    /// Those of one kind from a number on, in order.
+    pub(crate) fn from(&self, first: FileId, kind: FileKind) -> Vec<FileId> {
+        let mut ids: Vec<FileId> = self.of(kind).into_iter().filter(|id| *id >= first).collect();
+        ids.sort_unstable();
+        ids
+    }
 }
 
 /// What an existing database holds.
@@ -69,7 +76,7 @@ pub(crate) fn learn(options: &Options, dir: &Path, listing: &Listing) -> Result<
 }
 
 /// A file that is named was synced before it was named, so that its absence is damage and no failure of the disk.
-fn check_present(listing: &Listing, state: &State) -> Result<(), Error> {
+pub(super) fn check_present(listing: &Listing, state: &State) -> Result<(), Error> {
     let present: BTreeSet<_> = listing.numbered.iter().copied().collect();
     match state.files().find(|(kind, info)| !present.contains(&(info.id, *kind))) {
         None => Ok(()),
@@ -170,11 +177,8 @@ pub(crate) fn save_torn(files: &Files, torn: &Torn) -> TornTail {
     let is_saved =
         used > 0 && save().inspect_err(|error| tracing::warn!(%error, "a torn tail is not saved")).is_ok();
     TornTail {
-        segment: torn.at.segment.0,
-        offset: torn.at.offset,
-        reason: torn.reason.clone(),
-        bytes: torn.bytes,
         saved_bytes: if is_saved { used as u64 } else { 0 },
         saved_as: is_saved.then_some(name),
+        ..TornTail::not_saved(torn)
     }
 }

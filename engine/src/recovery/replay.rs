@@ -25,23 +25,58 @@ use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
 use crate::row::ROW_BYTES_MAX;
 
+/// What becomes of the operations that are replayed.
+pub(super) trait Sink {
+    /// Takes an operation that is in no run of this tablet.
+    fn apply(&mut self, tablet: TabletId, op: &Op<'_>, version: Version);
+
+    /// Told between two batches, and at the end.
+    ///
+    /// # Errors
+    /// Whatever stops the replay.
+    fn end_batch(
+        &mut self,
+        is_last: Last,
+        state: &mut State,
+        report: &mut RecoveryReport,
+    ) -> Result<(), Error>;
+}
+
+/// Whether the log ends with a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    No,
+    Yes,
+}
+
 /// Replays what `scan` found, and adds what was written to the state.
-pub(crate) fn replay(
+pub(super) fn replay(
     options: &Options,
     files: &Arc<Files>,
     scan: &Scan,
     state: &mut State,
 ) -> Result<RecoveryReport, Error> {
+    let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
+    let (report, last_version) =
+        walk(scan, state, &mut Flushing { options, files, memory_max, memtables: BTreeMap::new() })?;
+    state.version_ceiling = last_version;
+    Ok(report)
+}
+
+/// Gives what is to be replayed to `sink`, in order. Tells the last version, or the ceiling if that is greater.
+pub(super) fn walk(
+    scan: &Scan,
+    state: &mut State,
+    sink: &mut impl Sink,
+) -> Result<(RecoveryReport, Version), Error> {
     let mut report = RecoveryReport {
         log_segments: scan.segments.len() as u64,
         log_bytes: scan.record_bytes(),
         ..RecoveryReport::default()
     };
-    let mut memtables: BTreeMap<TabletId, Memtable> = BTreeMap::new();
     let (next_table, ceiling) = (state.next_table, state.version_ceiling);
     let mut last_version = ceiling;
     let mut least = Version(1);
-    let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
     let mut records = scan.replay();
     while let Some(record) = records.next()? {
         report.batches += 1;
@@ -68,8 +103,7 @@ pub(crate) fn replay(
                 Some(tablet) => {
                     check(&op, state)
                         .map_err(|error| error.context(format!("the batch in the log at {at}")))?;
-                    let memtable = memtables.entry(tablet).or_insert_with(|| Memtable::new(0));
-                    memtable.apply(|tree| tree.insert(op.key, version, mem_op(&op)));
+                    sink.apply(tablet, &op, version);
                     report.replayed_operations += 1;
                     let first = report.replayed_versions.map_or(version.0, |(first, _)| first);
                     report.replayed_versions = Some((first, version.0));
@@ -80,13 +114,38 @@ pub(crate) fn replay(
             state.durable_through = state.durable_through.max(version);
             version = version.next();
         }
-        if memtables.values().map(Memtable::bytes).sum::<usize>() >= memory_max {
-            write_out(options, files, &mut memtables, state, &mut report)?;
-        }
+        sink.end_batch(Last::No, state, &mut report)?;
     }
-    write_out(options, files, &mut memtables, state, &mut report)?;
-    state.version_ceiling = last_version;
-    Ok(report)
+    sink.end_batch(Last::Yes, state, &mut report)?;
+    Ok((report, last_version))
+}
+
+/// Writes out what was replayed whenever it has filled its memory, and at the end.
+struct Flushing<'a> {
+    options: &'a Options,
+    files: &'a Arc<Files>,
+    memory_max: usize,
+    memtables: BTreeMap<TabletId, Memtable>,
+}
+
+impl Sink for Flushing<'_> {
+    fn apply(&mut self, tablet: TabletId, op: &Op<'_>, version: Version) {
+        let memtable = self.memtables.entry(tablet).or_insert_with(|| Memtable::new(0));
+        memtable.apply(|tree| tree.insert(op.key, version, mem_op(op)));
+    }
+
+    fn end_batch(
+        &mut self,
+        is_last: Last,
+        state: &mut State,
+        report: &mut RecoveryReport,
+    ) -> Result<(), Error> {
+        let bytes: usize = self.memtables.values().map(Memtable::bytes).sum();
+        if is_last == Last::No && bytes < self.memory_max {
+            return Ok(());
+        }
+        write_out(self.options, self.files, &mut self.memtables, state, report)
+    }
 }
 
 /// The tablet that an operation still has to be applied to.

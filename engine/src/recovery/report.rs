@@ -104,6 +104,19 @@ impl fmt::Display for RecoveryReport {
     }
 }
 
+impl TornTail {
+    pub(crate) fn not_saved(torn: &wal::Torn) -> TornTail {
+        TornTail {
+            segment: torn.at.segment.0,
+            offset: torn.at.offset,
+            reason: torn.reason.clone(),
+            bytes: torn.bytes,
+            saved_bytes: 0,
+            saved_as: None,
+        }
+    }
+}
+
 impl fmt::Display for TornTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TornTail { segment, offset, reason, bytes, .. } = self;

@@ -16,7 +16,7 @@ use super::stock::{Stock, Table};
 use crate::error::Error;
 use crate::files::{FileKind, Files, Outputs};
 use crate::flush::{rowset_info, rowset_options, run_options};
-use crate::manifest::{self, Edit, Owner, RunDesc, State, TableDesc, TabletEdit};
+use crate::manifest::{self, Edit, Owner, RunDesc, State, TableDesc, TabletEdit, Unfinished};
 use crate::options::Options;
 use crate::recovery;
 use crate::rowset::{RowsetOptions, RowsetWriter, WrittenRowset};
@@ -36,7 +36,7 @@ impl Target {
         recovery::prepare_directory(&*fs, dir, true)?;
         recovery::sync_way(&*fs, dir)?;
         let lock = recovery::lock(&*fs, dir)?;
-        manifest::mark_unfinished(&*fs, dir)?;
+        manifest::mark_unfinished(&*fs, dir, Unfinished::Repair)?;
         let mut state = State {
             // Whatever was forged, there are versions left to give out.
             version_ceiling: root.state.version_ceiling.min(VERSION_MAX),

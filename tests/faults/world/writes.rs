@@ -71,7 +71,7 @@ impl World<'_> {
 
     /// A call that changes something failed. Its event is refused for good, unless it met the failure that poisoned
     /// the engine: then nobody knows.
-    fn failed(&mut self, what: &str, error: &Error, event: Option<Event>) {
+    pub(super) fn failed(&mut self, what: &str, error: &Error, event: Option<Event>) {
         if let Some(cause) = &self.cause {
             assert_eq!(*cause, error.to_string(), "{what}: the first cause is told");
             self.seen.refused += 1;

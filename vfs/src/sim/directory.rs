@@ -2,7 +2,8 @@
 //!
 //! Owns the directory trees. Knows files by number only, never their contents.
 //!
-//! Invariant: a file or directory has at most one name in a tree.
+//! Invariant: a directory has at most one name in a tree, a file one for its making and one for each link. A name is the
+//! same one wherever a rename moves it.
 //! Invariant: the durable tree with the whole journal applied, in order, is the live tree, but for operations that a
 //! failed sync lost.
 
@@ -20,6 +21,10 @@ pub(super) struct DirId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileNumber(pub(super) u64);
 
+/// One of a file's names: 0 is the one that it was made with, each link has a number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LinkNumber(u64);
+
 /// The root directory.
 const ROOT: DirId = DirId(0);
 
@@ -27,7 +32,7 @@ const ROOT: DirId = DirId(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Dir(DirId),
-    File(FileNumber),
+    File(FileNumber, LinkNumber),
 }
 
 /// A name in a directory.
@@ -79,14 +84,14 @@ impl Tree {
         }
     }
 
-    /// The files that can be reached from the root.
-    pub(super) fn files(&self) -> BTreeSet<FileNumber> {
-        let mut found = BTreeSet::new();
+    /// The files that can be reached from the root, and how many names each has.
+    pub(super) fn files(&self) -> BTreeMap<FileNumber, u64> {
+        let mut found = BTreeMap::new();
         let mut todo = vec![ROOT];
         while let Some(dir) = todo.pop() {
             for node in self.dirs.get(&dir).into_iter().flat_map(BTreeMap::values) {
                 match node {
-                    Node::File(file) => drop(found.insert(*file)),
+                    Node::File(file, _) => *found.entry(*file).or_default() += 1,
                     Node::Dir(dir) => todo.push(*dir),
                 }
             }
@@ -112,7 +117,7 @@ impl Tree {
 /// What a directory operation was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirOpKind {
-    /// A file or directory was made.
+    /// A file or directory was made, or a file got one more name.
     Link,
     /// A file was removed.
     Unlink,
@@ -142,13 +147,20 @@ pub(super) struct Directories {
     durable: Arc<Tree>,
     journal: Vec<Arc<DirOp>>,
     dirs_made: u64,
+    links_made: u64,
 }
 
 impl Directories {
-    /// Durable as it is.
-    pub(super) fn durable(tree: Tree, dirs_made: u64) -> Directories {
+    /// Durable as it is. Numbers go on from those of `before`.
+    pub(super) fn durable(tree: Tree, before: &Directories) -> Directories {
         let tree = Arc::new(tree);
-        Directories { live: Arc::clone(&tree), durable: tree, journal: Vec::new(), dirs_made }
+        Directories {
+            live: Arc::clone(&tree),
+            durable: tree,
+            journal: Vec::new(),
+            dirs_made: before.dirs_made,
+            links_made: before.links_made,
+        }
     }
 
     pub(super) fn live(&self) -> &Tree {
@@ -157,11 +169,6 @@ impl Directories {
 
     pub(super) fn journal(&self) -> &[Arc<DirOp>] {
         &self.journal
-    }
-
-    /// How many directories were ever made. Their numbers are below or at it.
-    pub(super) fn dirs_made(&self) -> u64 {
-        self.dirs_made
     }
 
     /// What a path names.
@@ -177,13 +184,13 @@ impl Directories {
     pub(super) fn resolve_dir(&self, path: &Path) -> io::Result<DirId> {
         match self.resolve(path)? {
             Node::Dir(dir) => Ok(dir),
-            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+            Node::File(..) => Err(io::ErrorKind::NotADirectory.into()),
         }
     }
 
     pub(super) fn resolve_file(&self, path: &Path) -> io::Result<FileNumber> {
         match self.resolve(path)? {
-            Node::File(file) => Ok(file),
+            Node::File(file, _) => Ok(file),
             Node::Dir(_) => Err(io::ErrorKind::IsADirectory.into()),
         }
     }
@@ -213,7 +220,7 @@ impl Directories {
         for name in names(path) {
             dir = match self.live.get(dir, name) {
                 Some(Node::Dir(found)) => found,
-                Some(Node::File(_)) => return Err(io::ErrorKind::NotADirectory.into()),
+                Some(Node::File(..)) => return Err(io::ErrorKind::NotADirectory.into()),
                 None => {
                     self.dirs_made += 1;
                     let made = DirId(self.dirs_made);
@@ -228,11 +235,23 @@ impl Directories {
 
     /// Gives a new file its name.
     pub(super) fn link(&mut self, path: &Path, file: FileNumber, order: u64) -> io::Result<()> {
+        self.name(path, Node::File(file, LinkNumber(0)), order)
+    }
+
+    /// Gives a file one more name.
+    pub(super) fn link_again(&mut self, path: &Path, file: FileNumber, order: u64) -> io::Result<()> {
+        let link = LinkNumber(self.links_made + 1);
+        self.name(path, Node::File(file, link), order)?;
+        self.links_made += 1;
+        Ok(())
+    }
+
+    fn name(&mut self, path: &Path, node: Node, order: u64) -> io::Result<()> {
         let slot = self.slot(path)?;
         if self.live.get(slot.0, &slot.1).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        self.perform(DirOp { order, kind: DirOpKind::Link, changes: vec![(slot, Some(Node::File(file)))] });
+        self.perform(DirOp { order, kind: DirOpKind::Link, changes: vec![(slot, Some(node))] });
         Ok(())
     }
 
@@ -252,9 +271,9 @@ impl Directories {
             return Ok(());
         }
         match (node, self.live.get(to.0, &to.1)) {
-            (Node::File(_), None | Some(Node::File(_))) | (Node::Dir(_), None) => {}
-            (Node::File(_), Some(Node::Dir(_))) => return Err(io::ErrorKind::IsADirectory.into()),
-            (Node::Dir(_), Some(Node::File(_))) => return Err(io::ErrorKind::NotADirectory.into()),
+            (Node::File(..), None | Some(Node::File(..))) | (Node::Dir(_), None) => {}
+            (Node::File(..), Some(Node::Dir(_))) => return Err(io::ErrorKind::IsADirectory.into()),
+            (Node::Dir(_), Some(Node::File(..))) => return Err(io::ErrorKind::NotADirectory.into()),
             (Node::Dir(_), Some(Node::Dir(_))) => return Err(io::ErrorKind::DirectoryNotEmpty.into()),
         }
         if let Node::Dir(dir) = node
@@ -277,7 +296,7 @@ impl Directories {
             let nodes = self.live.dirs.get(&dir).into_iter().flat_map(BTreeMap::values);
             todo.extend(nodes.filter_map(|node| match node {
                 Node::Dir(dir) => Some(*dir),
-                Node::File(_) => None,
+                Node::File(..) => None,
             }));
         }
         false
@@ -334,7 +353,7 @@ impl Directories {
         let durable = self.durable.dirs.values().flat_map(|names| names.values().copied());
         let journal = self.journal.iter().flat_map(|operation| &operation.changes);
         let file = |node| match node {
-            Node::File(file) => Some(file),
+            Node::File(file, _) => Some(file),
             Node::Dir(_) => None,
         };
         durable.chain(journal.filter_map(|(_, named)| *named)).filter_map(file).collect()

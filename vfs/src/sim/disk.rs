@@ -25,17 +25,17 @@ const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 struct Inode {
     content: Arc<Content>,
     handles: u64,
-    has_name: bool,
+    names: u64,
 }
 
 impl Inode {
     fn named(content: Content) -> Inode {
-        Inode { content: Arc::new(content), handles: 0, has_name: true }
+        Inode { content: Arc::new(content), handles: 0, names: 1 }
     }
 
     /// Whether it takes space: a file that only a power cut could bring back does not.
     fn is_in_use(&self) -> bool {
-        self.has_name || self.handles > 0
+        self.names > 0 || self.handles > 0
     }
 }
 
@@ -120,27 +120,40 @@ impl Disk {
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let moved = self.directories.resolve(from)?;
-        let replaced = match self.directories.resolve(to) {
-            Ok(node) if node != moved => Some(node),
-            _ => None,
-        };
+        let replaced = self.directories.resolve(to).ok();
+        if let (Node::File(moved, _), Some(Node::File(replaced, _))) = (moved, replaced)
+            && moved == replaced
+        {
+            // Two names of one file: both stay.
+            return Ok(());
+        }
         let order = self.next_order();
         self.directories.rename(from, to, order)?;
-        if let Some(Node::File(file)) = replaced {
+        if let Some(Node::File(file, _)) = replaced {
             self.lose_name(file);
         }
         Ok(())
     }
 
+    pub(super) fn hard_link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let Node::File(file, _) = self.directories.resolve(from)? else {
+            return Err(rustix::io::Errno::PERM.into());
+        };
+        let order = self.next_order();
+        self.directories.link_again(to, file, order)?;
+        self.inode_mut(file).names += 1;
+        Ok(())
+    }
+
     fn lose_name(&mut self, file: FileNumber) {
-        self.inode_mut(file).has_name = false;
+        self.inode_mut(file).names -= 1;
         self.forget_unreachable();
     }
 
     pub(super) fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         let names = self.directories.list(dir)?;
         let entry = |(name, node)| match node {
-            Node::File(file) => Entry { name, len: self.len(file), is_file: true },
+            Node::File(file, _) => Entry { name, len: self.len(file), is_file: true },
             Node::Dir(_) => Entry { name, len: 0, is_file: false },
         };
         Ok(names.into_iter().map(entry).collect())
@@ -309,7 +322,7 @@ impl Disk {
         };
         let files = self.files.iter().map(|(file, inode)| {
             let content = Arc::clone(&inode.content);
-            (*file, Inode { content, handles: 0, has_name: inode.has_name })
+            (*file, Inode { content, handles: 0, names: inode.names })
         });
         fork.files = files.collect();
         fork.forget_unreachable();
@@ -326,20 +339,20 @@ impl Disk {
 
         let tree = self.directories.after_power_cut(|operation| decisions.keeps(operation));
         let mut files = BTreeMap::new();
-        for file in tree.files() {
+        for (file, names) in tree.files() {
             let content = &self.inode(file).content;
             let content = if content.is_durable() {
                 Arc::clone(content)
             } else {
                 Arc::new(Content::durable(content.after_power_cut(&decisions.survival(content))))
             };
-            files.insert(file, Inode { content, handles: 0, has_name: true });
+            files.insert(file, Inode { content, handles: 0, names });
         }
         Disk {
             control: Control::default(),
             capacity: self.capacity,
             seed: self.seed,
-            directories: Directories::durable(tree, self.directories.dirs_made()),
+            directories: Directories::durable(tree, &self.directories),
             files,
             files_made: self.files_made,
             locked: BTreeSet::new(),
@@ -356,7 +369,9 @@ impl Disk {
             hasher.add(path.as_os_str().as_encoded_bytes());
             match node {
                 Node::Dir(_) => hasher.add(b"d"),
-                Node::File(file) => hasher.add(&self.inode(file).content.live().fingerprint().to_le_bytes()),
+                Node::File(file, _) => {
+                    hasher.add(&self.inode(file).content.live().fingerprint().to_le_bytes())
+                }
             }
         });
         hasher.finish()
@@ -366,7 +381,7 @@ impl Disk {
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         self.directories.live().walk(|path, node| {
-            if matches!(node, Node::File(_)) {
+            if matches!(node, Node::File(..)) {
                 paths.push(path.to_owned());
             }
         });

@@ -25,6 +25,8 @@ pub enum OpKind {
     Remove,
     /// `Fs::rename`
     Rename,
+    /// `Fs::hard_link`
+    HardLink,
     /// `Fs::list`
     List,
     /// `Fs::sync_dir`
@@ -49,12 +51,13 @@ pub enum OpKind {
 
 impl OpKind {
     /// All of them.
-    pub const ALL: [OpKind; 15] = [
+    pub const ALL: [OpKind; 16] = [
         OpKind::CreateDir,
         OpKind::Create,
         OpKind::Open,
         OpKind::Remove,
         OpKind::Rename,
+        OpKind::HardLink,
         OpKind::List,
         OpKind::SyncDir,
         OpKind::Lock,
@@ -83,7 +86,7 @@ impl OpKind {
 /// assert_eq!(syncs, OpSet::SYNCS);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpSet(u16);
+pub struct OpSet(u32);
 
 impl OpSet {
     /// Every kind.
@@ -93,8 +96,11 @@ impl OpSet {
     /// What only looks.
     pub const READS: OpSet = OpSet::of(OpKind::Open).and(OpKind::List).and(OpKind::Len).and(OpKind::Read);
     /// What takes space.
-    pub const SPACE: OpSet =
-        OpSet::of(OpKind::CreateDir).and(OpKind::Create).and(OpKind::Write).and(OpKind::Preallocate);
+    pub const SPACE: OpSet = OpSet::of(OpKind::CreateDir)
+        .and(OpKind::Create)
+        .and(OpKind::HardLink)
+        .and(OpKind::Write)
+        .and(OpKind::Preallocate);
     /// What moves bytes, and may move fewer than asked.
     pub const TRANSFERS: OpSet = OpSet::of(OpKind::Read).and(OpKind::Write);
     /// What can change what a power cut leaves.
@@ -103,19 +109,19 @@ impl OpSet {
     /// The set of one kind.
     #[must_use]
     pub const fn of(kind: OpKind) -> OpSet {
-        OpSet(1 << kind as u16)
+        OpSet(1 << kind as u32)
     }
 
     /// This set with one kind more.
     #[must_use]
     pub const fn and(self, kind: OpKind) -> OpSet {
-        OpSet(self.0 | 1 << kind as u16)
+        OpSet(self.0 | 1 << kind as u32)
     }
 
     /// Whether `kind` is in it.
     #[must_use]
     pub const fn contains(self, kind: OpKind) -> bool {
-        self.0 & (1 << kind as u16) != 0
+        self.0 & (1 << kind as u32) != 0
     }
 }
 
@@ -159,6 +165,8 @@ pub enum FaultKind {
     Eio,
     /// No space is left.
     Enospc,
+    /// The two names of a link would lie on different file systems. Strikes [`OpKind::HardLink`] only.
+    Exdev,
     /// No error: a read or write moves some of its bytes, but not all; of a single byte, that one. Who asked has to
     /// ask again for the rest, which is an operation of its own.
     Short,
@@ -213,6 +221,12 @@ impl Fault {
         Fault { kind: FaultKind::Enospc, on: OpSet::SPACE, ..Fault::eio() }
     }
 
+    /// A link that cannot be, since its two names would lie on different file systems.
+    #[must_use]
+    pub fn exdev() -> Fault {
+        Fault { kind: FaultKind::Exdev, on: OpSet::of(OpKind::HardLink), ..Fault::eio() }
+    }
+
     /// A read or write that moves only some of its bytes.
     #[must_use]
     pub fn short() -> Fault {
@@ -250,7 +264,11 @@ impl Fault {
     }
 
     fn strikes(self, kind: OpKind) -> bool {
-        self.on.contains(kind) && (!self.kind.is_of_transfers() || OpSet::TRANSFERS.contains(kind))
+        let may = match self.kind {
+            FaultKind::Exdev => kind == OpKind::HardLink,
+            other => !other.is_of_transfers() || OpSet::TRANSFERS.contains(kind),
+        };
+        self.on.contains(kind) && may
     }
 
     /// The error of the operation, or how many of `asked` bytes it moves without one. `below` draws lots.
@@ -259,7 +277,9 @@ impl Fault {
             FaultKind::Short if asked > 1 => Ok(1 + below(asked as u64 - 1) as usize),
             FaultKind::Short => Ok(asked),
             FaultKind::Nothing => Ok(0),
-            FaultKind::Eio | FaultKind::Enospc | FaultKind::Interrupted => Err(self.error()),
+            FaultKind::Eio | FaultKind::Enospc | FaultKind::Exdev | FaultKind::Interrupted => {
+                Err(self.error())
+            }
         }
     }
 
@@ -267,6 +287,7 @@ impl Fault {
         match self.kind {
             FaultKind::Eio => rustix::io::Errno::IO.into(),
             FaultKind::Enospc => rustix::io::Errno::NOSPC.into(),
+            FaultKind::Exdev => rustix::io::Errno::XDEV.into(),
             FaultKind::Interrupted => rustix::io::Errno::INTR.into(),
             FaultKind::Short | FaultKind::Nothing => unreachable!("strikes transfers only, and is no error"),
         }

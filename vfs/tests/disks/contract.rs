@@ -37,6 +37,9 @@ on_both_disks![
     a_removed_file_reads_on_through_its_handle,
     a_rename_replaces,
     a_rename_of_nothing_leaves_the_target,
+    a_link_is_a_second_name_of_the_same_file,
+    a_link_takes_no_name_that_is_taken_and_needs_a_file,
+    a_rename_onto_another_name_of_the_file_leaves_both,
     list_is_sorted_and_tells_files_from_directories,
     directories_are_made_with_their_parents,
     a_file_in_the_way_of_a_directory_is_an_error,
@@ -208,6 +211,50 @@ fn a_rename_of_nothing_leaves_the_target(disk: &dyn Fs, dir: &Path) {
     assert_eq!(disk.read(&dir.join("CURRENT"), 10).unwrap(), b"old");
     disk.create_dir_all(&dir.join("sub")).unwrap();
     assert!(disk.rename(&dir.join("CURRENT"), &dir.join("sub")).is_err());
+}
+
+fn a_link_is_a_second_name_of_the_same_file(disk: &dyn Fs, dir: &Path) {
+    disk.create_dir_all(&dir.join("sub")).unwrap();
+    let (first, second) = (dir.join("1.row"), dir.join("sub/1.row"));
+    write(disk, &first, b"before");
+    disk.hard_link(&first, &second).unwrap();
+    assert_eq!(disk.read(&second, 10).unwrap(), b"before");
+    let open = disk.open(&second).unwrap();
+    disk.remove(&first).unwrap();
+    assert_eq!(disk.read(&second, 10).unwrap(), b"before");
+    disk.rename(&second, &dir.join("sub/2.row")).unwrap();
+    assert_eq!(names(disk, &dir.join("sub")), ["2.row"]);
+    disk.remove(&dir.join("sub/2.row")).unwrap();
+    assert_eq!(names(disk, dir), ["sub"]);
+    let mut buf = [0; 6];
+    open.read_exact_at(&mut buf, 0).unwrap();
+    assert_eq!(&buf, b"before");
+}
+
+fn a_link_takes_no_name_that_is_taken_and_needs_a_file(disk: &dyn Fs, dir: &Path) {
+    let (first, second) = (dir.join("1.row"), dir.join("2.row"));
+    write(disk, &first, b"first");
+    write(disk, &second, b"second");
+    assert_eq!(disk.hard_link(&first, &second).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(disk.read(&second, 10).unwrap(), b"second");
+    assert_eq!(
+        disk.hard_link(&dir.join("none"), &dir.join("3.row")).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(disk.hard_link(&first, &dir.join("none/3.row")).unwrap_err().kind(), ErrorKind::NotFound);
+    disk.create_dir_all(&dir.join("sub")).unwrap();
+    let error = disk.hard_link(&dir.join("sub"), &dir.join("3.row")).unwrap_err();
+    assert!(nyala_vfs::is_not_linkable(&error), "{error}");
+}
+
+fn a_rename_onto_another_name_of_the_file_leaves_both(disk: &dyn Fs, dir: &Path) {
+    let (first, second) = (dir.join("1.row"), dir.join("2.row"));
+    write(disk, &first, b"bytes");
+    disk.hard_link(&first, &second).unwrap();
+    disk.rename(&first, &second).unwrap();
+    assert_eq!(names(disk, dir), ["1.row", "2.row"]);
+    disk.remove(&first).unwrap();
+    assert_eq!(disk.read(&second, 10).unwrap(), b"bytes");
 }
 
 fn list_is_sorted_and_tells_files_from_directories(disk: &dyn Fs, dir: &Path) {

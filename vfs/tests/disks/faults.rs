@@ -39,6 +39,7 @@ fn one_of_each(disk: &SimFs) -> Vec<(OpKind, io::Result<()>)> {
     note(OpKind::SyncDir, disk.sync_dir("/db".as_ref()));
     note(OpKind::Lock, disk.lock(&path("LOCK")).map(drop));
     note(OpKind::Rename, disk.rename(&path("0.wal"), &path("2.wal")));
+    note(OpKind::HardLink, disk.hard_link(&path("3.wal"), &path("4.wal")));
     note(OpKind::Remove, disk.remove(&path("3.wal")));
     outcomes
 }
@@ -62,13 +63,27 @@ fn every_operation_is_counted_with_its_kind_and_path() {
     sorted.sort();
     assert_eq!(sorted, OpKind::ALL);
     assert_eq!(disk.operation(2), Some((OpKind::Write, path("1.wal"))));
-    assert_eq!(disk.operation(15), None);
+    assert_eq!(disk.operation(16), None);
     assert!(OpKind::Rename.changes_disk() && !OpKind::Read.changes_disk());
 }
 
 #[test]
+fn a_link_between_file_systems_is_told_from_other_failures() {
+    let disk = prepared();
+    disk.fail_at(0, Fault::exdev().on(OpSet::ALL));
+    disk.rename(&path("0.wal"), &path("1.wal")).unwrap();
+    let error = disk.hard_link(&path("3.wal"), &path("4.wal")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CrossesDevices, "{error}");
+    assert!(nyala_vfs::is_not_linkable(&error));
+    disk.hard_link(&path("3.wal"), &path("4.wal")).unwrap();
+    disk.fail_at(0, Fault::enospc());
+    let error = disk.hard_link(&path("3.wal"), &path("5.wal")).unwrap_err();
+    assert!(!nyala_vfs::is_not_linkable(&error), "{error}");
+}
+
+#[test]
 fn the_nth_operation_fails_once() {
-    for n in 0..15 {
+    for n in 0..16 {
         let disk = prepared();
         disk.fail_at(n, Fault::eio());
         let outcomes = one_of_each(&disk);
@@ -80,7 +95,7 @@ fn the_nth_operation_fails_once() {
 
 #[test]
 fn from_the_nth_operation_on_all_fail_until_the_fault_is_cleared() {
-    for n in 0..15 {
+    for n in 0..16 {
         let disk = prepared();
         disk.fail_at(n, Fault::eio().forever());
         let outcomes = one_of_each(&disk);
@@ -282,7 +297,7 @@ fn a_name_that_a_failed_sync_left_behind_does_not_come_twice() {
 
 #[test]
 fn from_the_halt_on_nothing_works_and_nothing_changes() {
-    for n in 0..15 {
+    for n in 0..16 {
         let disk = prepared();
         disk.halt_at(n);
         let outcomes = one_of_each(&disk);

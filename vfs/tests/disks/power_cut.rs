@@ -482,3 +482,24 @@ fn a_recording_has_the_disk_before_each_change_and_after_the_last() {
     run(&recorded).unwrap();
     assert!(recorded.take_recording().is_empty(), "it was ended");
 }
+
+#[test]
+fn a_link_survives_once_its_directory_is_synced_and_without_the_first_name() {
+    let disk = disk();
+    disk.create_dir_all("/db/sub".as_ref()).unwrap();
+    disk.sync_dir("/db".as_ref()).unwrap();
+    synced(&disk, "1.row", b"bytes");
+    disk.hard_link(&path("1.row"), &path("sub/1.row")).unwrap();
+    let linked = |disk: &SimFs| disk.read(&path("sub/1.row"), 10).ok();
+    assert_eq!(linked(&disk.power_cut(&PowerCut::lose_all())), None);
+    assert_eq!(linked(&disk.power_cut(&PowerCut::keep_all())).as_deref(), Some(&b"bytes"[..]));
+    disk.sync_dir(&path("sub")).unwrap();
+    disk.remove(&path("1.row")).unwrap();
+    disk.sync_dir("/db".as_ref()).unwrap();
+    let cut = disk.power_cut(&PowerCut::lose_all());
+    assert_eq!(contents(&cut, "1.row"), None);
+    assert_eq!(linked(&cut).as_deref(), Some(&b"bytes"[..]));
+    // The name is all that is new: what was not synced of the file is lost with the power under either name.
+    cut.remove(&path("sub/1.row")).unwrap();
+    assert_eq!(linked(&cut.power_cut(&PowerCut::lose_all())).as_deref(), Some(&b"bytes"[..]));
+}

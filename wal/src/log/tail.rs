@@ -124,6 +124,11 @@ impl Tail {
         }
     }
 
+    /// The tail of a log that was read.
+    pub(super) fn after(before: Vec<SegmentInfo>, current: OpenSegment) -> Tail {
+        Tail { before, ..Tail::new(current) }
+    }
+
     pub(super) fn end(&self) -> Position {
         self.current.position()
     }

@@ -59,6 +59,11 @@ impl Turns {
         self.failure.get_or_init(|| error.for_good()).clone()
     }
 
+    /// Refuses everything from now on, although nothing has failed.
+    pub(super) fn latch_read_only(&self) {
+        self.failure.get_or_init(|| Error::ReadOnly { dir: self.dir.clone() });
+    }
+
     pub(super) fn latch_panic(&self) {
         self.latch(Error::Interrupted { dir: self.dir.clone() });
     }

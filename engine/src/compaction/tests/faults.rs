@@ -98,7 +98,7 @@ fn a_fault_at_any_call_of_a_compaction_leaves_the_inputs_in_force() {
                     copy.check();
                 }
                 Health::Poisoned(_) => poisoned += 1,
-                Health::Closed => panic!("nobody closes it"),
+                Health::ReadOnly | Health::Closed => panic!("nobody closes it"),
             }
             let mut after = copy_of(&world, copy.disk.fork());
             after.check();
