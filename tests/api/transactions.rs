@@ -91,11 +91,15 @@ fn a_scan_sees_what_was_written_before_it_and_nothing_later() {
     for reverse in [false, true] {
         let mut transaction = engine.transaction();
         transaction.upsert(&table, (5, 1, none())).expect("it fits");
+        // More than a cursor takes at once.
+        for id in 200..260 {
+            transaction.upsert(&table, (id, 1, none())).expect("it fits");
+        }
         let scan = transaction.scan(&table);
         let scan = if reverse { scan.reverse() } else { scan };
         let mut found = scan.rows().expect("a scan");
         let first = pair(&found.next().expect("a row").expect("healthy"));
-        for id in 0..100 {
+        for id in (0..100).chain(200..260) {
             match id % 3 {
                 0 => transaction.delete(&table, (id,)).expect("it fits"),
                 _ => transaction.upsert(&table, (id, 5, none())).expect("it fits"),
@@ -109,9 +113,10 @@ fn a_scan_sees_what_was_written_before_it_and_nothing_later() {
         let before: Vec<_> = [(0, 0), (5, 1), (10, 1), (20, 1), (30, 2)]
             .into_iter()
             .chain((40..100).step_by(10).map(|id| (id, 0)))
+            .chain((200..260).map(|id| (id, 1)))
             .collect();
         assert_eq!(all, before);
-        assert_eq!(transaction.count(&table).expect("healthy"), 66);
+        assert_eq!(transaction.count(&table).expect("healthy"), 66 + 40);
         transaction.clear();
         assert_eq!(transaction.count(&table).expect("healthy"), 10);
         transaction.rollback();
