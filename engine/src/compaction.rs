@@ -49,8 +49,9 @@ use shape::Shape;
 
 pub(crate) use lanes::{Permits, Taken};
 pub(crate) use notes::Compacting;
+pub(crate) use pick::DEPTH_MAX_IDLE;
 pub(crate) use sample::{KeySample, note_overwrites};
-pub(crate) use shape::overlap_depth;
+pub(crate) use shape::{depth_under, overlap_depth};
 
 /// What is reason enough for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -87,11 +87,24 @@ pub(crate) fn rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOpti
     }
 }
 
+/// The options of the rowsets of a flush. Over as many others as never stay they will be moved for certain, and are
+/// compressed then: twice would be once too often.
+fn flush_rowset_options(options: &Options, tablet: &Tablet, memtable: &Arc<Memtable>) -> RowsetOptions {
+    let mut rows = rowset_options(options, &tablet.owner);
+    if let Some((first, last)) = memtable.ends()
+        && compaction::depth_under(&tablet.view.pin(), &first, &last) >= compaction::DEPTH_MAX_IDLE
+    {
+        rows.file.compression = sstable::Compression::None;
+    }
+    rows
+}
+
 /// Writes one memtable as rowsets and one run. The files are synced, the directory is not.
 pub(crate) fn write_memtable(
     files: &Arc<Files>,
     options: &Options,
     owner: &Arc<[u8]>,
+    rowset_options: RowsetOptions,
     memtable: &Memtable,
     retention: &Retention,
 ) -> Result<Flushed, Error> {
@@ -102,7 +115,7 @@ pub(crate) fn write_memtable(
         let mut sample = KeySample::of(memtable.entries());
         let (index, rowsets) = write_files(
             (&index_outputs, &row_outputs),
-            (&run_options(options, owner), rowset_options(options, owner)),
+            (&run_options(options, owner), rowset_options),
             memtable,
             retention,
             &mut sample,
@@ -315,7 +328,9 @@ fn write_and_open(
 fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
     let mut flushed: Vec<Flushed> = Vec::with_capacity(job.memtables.len());
     for (tablet, slot) in &job.memtables {
-        match write_memtable(&core.files, &core.options, &tablet.owner, &slot.memtable, retention) {
+        let rows = flush_rowset_options(&core.options, tablet, &slot.memtable);
+        let (files, options) = (&core.files, &core.options);
+        match write_memtable(files, options, &tablet.owner, rows, &slot.memtable, retention) {
             Ok(done) => flushed.push(done),
             Err(error) => {
                 discard(&core.files, &flushed);

@@ -20,10 +20,12 @@ mod versions;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use codec::{SchemaVersion, Version};
 use encoded_key::KeyRange;
+use pkindex::Direction;
 use sync::RwLock;
 
 pub(crate) use cursor::{Fetch, MemCursor};
@@ -153,6 +155,17 @@ impl Memtable {
     /// a leaf at a time.
     pub(crate) fn newer_within(&self, range: &KeyRange, at: Version) -> Option<Version> {
         self.tree.read().newer_within(range, at)
+    }
+
+    /// Its first and its last key; `None` if it is empty.
+    pub(crate) fn ends(self: &Arc<Self>) -> Option<(Vec<u8>, Vec<u8>)> {
+        let end = |direction| {
+            let all = KeyRange::all();
+            let cursor =
+                MemCursor::with_fetch(Arc::clone(self), direction, &all, Version(u64::MAX), Fetch::KeysOnly);
+            cursor.key().map(<[u8]>::to_vec)
+        };
+        Some((end(Direction::Forward)?, end(Direction::Reverse)?))
     }
 
     /// Gives every operation to `f`, key ascending, version descending, and stops at its first error. For the

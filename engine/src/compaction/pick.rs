@@ -82,7 +82,7 @@ impl Policy {
                 small_max: 256,
             },
             idle: Limits {
-                depth_max: 4,
+                depth_max: DEPTH_MAX_IDLE,
                 depth_merge: 3,
                 depth_goal: 2,
                 garbage_percent_max: 15,
@@ -104,6 +104,8 @@ impl Policy {
     }
 }
 
+/// More rowsets than this over a key never stay.
+pub(crate) const DEPTH_MAX_IDLE: usize = 4;
 /// A rowset with less garbage than this, in percent, is not moved for its garbage.
 const GARBAGE_PERCENT_MIN: u64 = 10;
 /// A rowset is small if it has less than this part of the size of a full one.

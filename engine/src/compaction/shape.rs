@@ -13,6 +13,7 @@ use codec::{RowsetId, Version};
 use pkindex::Run;
 use pkindex::pick::RunShape;
 
+use crate::rowset::Rowset;
 use crate::view::TabletView;
 
 /// A rowset, as far as picking is concerned.
@@ -158,6 +159,14 @@ pub(crate) fn depths(
 pub(crate) fn overlap_depth(view: &TabletView) -> usize {
     let (ranges, ranks) = rank(view);
     depths(ranks, ranges).max().unwrap_or(0)
+}
+
+/// How many of the rowsets of a view that overlap `first ..= last` cover a key, at most.
+pub(crate) fn depth_under(view: &TabletView, first: &[u8], last: &[u8]) -> usize {
+    let (ranges, ranks) = rank(view);
+    let overlaps = |rowset: &Rowset| rowset.first_key() <= last && first <= rowset.last_key();
+    let under = view.rowsets.iter().zip(ranges).filter(|(rowset, _)| overlaps(rowset));
+    depths(ranks, under.map(|(_, range)| range)).max().unwrap_or(0)
 }
 
 /// The ranks of each rowset's first and last key, and how many ranks there are.

@@ -19,7 +19,7 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{tablet_edit, write_memtable, written_bytes};
+use crate::flush::{rowset_options, tablet_edit, write_memtable, written_bytes};
 use crate::manifest::{Edit, Owner, State};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
@@ -179,7 +179,8 @@ fn write_out(
     for (tablet, memtable) in std::mem::take(memtables) {
         let table = state.tables.values().find(|table| table.tablets.contains(&tablet));
         let owner = table.map(|table| Owner::of(table, tablet).encode()).unwrap_or_default().into();
-        let flushed = write_memtable(files, options, &owner, &memtable, &retention)?;
+        let flushed =
+            write_memtable(files, options, &owner, rowset_options(options, &owner), &memtable, &retention)?;
         report.flushed_runs += u64::from(!flushed.index.is_empty());
         report.flushed_files += (flushed.index.len() + flushed.rowsets.len()) as u64;
         report.flushed_bytes += written_bytes(&flushed);

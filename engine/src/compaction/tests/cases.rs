@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use vfs::SimFs;
 
 use super::world::{DIR, World, tiny};
-use crate::compaction::Eagerness;
+use crate::compaction::{DEPTH_MAX_IDLE, Eagerness};
 use crate::{Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
 
 #[test]
@@ -187,6 +187,30 @@ fn small_rowsets_of_keys_that_only_grow_are_joined() {
     assert!(world.stats().rowsets <= 150, "{:?}", world.stats());
     world.check();
     world.open();
+    world.check();
+}
+
+#[test]
+fn rows_that_will_be_moved_for_certain_are_compressed_then_and_not_before() {
+    let mut world = World::with(11, Options { row_block_bytes: 1024, ..tiny() });
+    world.stop_inline_work();
+    let mut sizes = Vec::new();
+    for _ in 0..8 {
+        let before = world.engine().stats().row_bytes;
+        for id in 0..100 {
+            world.put(id);
+        }
+        world.flush();
+        sizes.push(world.engine().stats().row_bytes - before);
+    }
+    let (compressed, raw) = sizes.split_at(DEPTH_MAX_IDLE);
+    assert!(raw.iter().min() > compressed.iter().max(), "{sizes:?}");
+    // Beside the others nothing lies deep.
+    let before = world.engine().stats().row_bytes;
+    world.put_batch(1000..1100);
+    world.flush();
+    assert!(world.engine().stats().row_bytes - before < *raw.iter().min().expect("there are some"));
+    world.compact_all();
     world.check();
 }
 
