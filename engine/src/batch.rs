@@ -127,7 +127,8 @@ impl Buffer {
             self.checks.push((self.operations, check));
         }
         self.operations += 1;
-        if !self.targets.iter().any(|target| target.id == table.id) {
+        // A table that was altered between two operations stands there as each of its handles shows it.
+        if !self.targets.iter().any(|target| Arc::ptr_eq(target, table)) {
             self.targets.push(Arc::clone(table));
         }
         Ok(())
@@ -280,6 +281,8 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
                 buffer.clear();
                 return Ok((version, operations));
             }
+            // A column was dropped since the evaluation. The next one says whether the batch needs it.
+            Err(Refusal::Failed(error)) if error.kind() == ErrorKind::SchemaMismatch => {}
             Err(Refusal::Failed(error)) => return Err(error),
             Err(Refusal::Stale(version)) => core.wait_visible(version)?,
         }
@@ -409,7 +412,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// `DuplicateKey` or `MissingRow` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
-    /// a table was dropped; `NoSpace`, `Io` or `Closed` if the engine takes no writes. Nothing is written then,
+    /// a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for; `NoSpace`, `Io` or `Closed` if the engine takes no writes. Nothing is written then,
     /// except that an `Io` error from a log that failed under this very batch leaves open whether it is found after
     /// the next open. The batch keeps its operations.
     pub fn commit(&mut self, durability: Durability) -> Result<Ticket, Error> {

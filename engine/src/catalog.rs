@@ -7,23 +7,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use codec::TableId;
+use codec::{SchemaVersion, TableId};
 use sync::RwLock;
 
 use crate::error::{Error, ErrorKind};
-use crate::row::Projection;
-use crate::schema::Schema;
+use crate::row::{Projection, ReadSchema, column_is_gone};
+use crate::schema::{Schema, SchemaCell};
 use crate::tablet::Tablet;
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
-/// A table: its name, schema and tablet.
+/// A table as one of its schemas shows it: its name, this schema, and its tablet. When the table is altered, the map gets
+/// another one; handles keep theirs.
 #[derive(Debug)]
 pub(crate) struct TableCore {
     pub(crate) id: TableId,
     pub(crate) name: String,
     pub(crate) schema: Arc<Schema>,
+    /// The schema that is in force: this one, or a later one.
+    pub(crate) newest: Arc<SchemaCell>,
+    /// Rows of all versions, as this schema shows them.
+    pub(crate) reads: Arc<ReadSchema>,
     /// All columns of the schema.
     pub(crate) all_columns: Projection,
     pub(crate) tablet: Arc<Tablet>,
@@ -31,8 +36,41 @@ pub(crate) struct TableCore {
 
 impl TableCore {
     pub(crate) fn new(id: TableId, name: String, schema: Arc<Schema>, tablet: Arc<Tablet>) -> TableCore {
+        let newest = Arc::new(SchemaCell::new(Arc::clone(&schema)));
+        TableCore::with_cell(id, name, schema, newest, tablet)
+    }
+
+    /// The same table with its next schema.
+    pub(crate) fn altered(&self, schema: Arc<Schema>) -> TableCore {
+        let (newest, tablet) = (Arc::clone(&self.newest), Arc::clone(&self.tablet));
+        TableCore::with_cell(self.id, self.name.clone(), schema, newest, tablet)
+    }
+
+    fn with_cell(
+        id: TableId,
+        name: String,
+        schema: Arc<Schema>,
+        newest: Arc<SchemaCell>,
+        tablet: Arc<Tablet>,
+    ) -> TableCore {
         let all_columns = Projection::all(&schema);
-        TableCore { id, name, schema, all_columns, tablet }
+        let reads = Arc::new(ReadSchema::new(Arc::clone(&schema), Arc::clone(&newest)));
+        TableCore { id, name, schema, newest, reads, all_columns, tablet }
+    }
+
+    /// Checks that a row of that schema version can be written: that all its columns are still there. With the commit's
+    /// stage it holds until the row is logged.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` that names the column.
+    pub(crate) fn check_row_schema(&self, written: SchemaVersion) -> Result<(), Error> {
+        if self.newest.has_dropped_since(written)
+            && let Some(dropped) = self.newest.newest().dropped_from(written).next()
+        {
+            let error = column_is_gone(&dropped.column.name);
+            return Err(error.context(format_args!("table {:?}", self.name)));
+        }
+        Ok(())
     }
 }
 

@@ -36,12 +36,14 @@ pub(crate) fn check(core: &Core) -> Result<CheckReport, Error> {
     directory::check(core, &mut report)?;
     log::check(core, &mut report)?;
     for table in core.catalog.all() {
+        // The schema after the view: it knows that of every row there.
         let view = table.tablet.view.pin();
+        let schema = table.newest.newest();
         let mut findings = Findings::of(&mut report, &table.name);
         if core.options.keys_in_errors {
-            findings.show_keys(&table.schema);
+            findings.show_keys(&schema);
         }
-        tablet::check(&table.schema, &view, &mut findings, &|| core.health.check_open())?;
+        tablet::check(&schema, &view, &mut findings, &|| core.health.check_open())?;
         report.tables += 1;
     }
     Ok(report)

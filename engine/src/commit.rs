@@ -328,6 +328,9 @@ fn admit(core: &Core, stage: &Stage, submission: &Submission, ceiling: Version) 
     core.health.check_writable().map_err(Refusal::Failed)?;
     for table in &submission.targets {
         table.tablet.check_not_dropped().map_err(Refusal::Failed)?;
+        if table.newest.has_dropped_since(table.schema.version()) {
+            check_row_schemas(submission, table).map_err(Refusal::Failed)?;
+        }
     }
     if submission.is_checked() {
         validate::validate(submission)?;
@@ -338,6 +341,18 @@ fn admit(core: &Core, stage: &Stage, submission: &Submission, ceiling: Version) 
         return Err(Refusal::Failed(Error::new(ErrorKind::Io, why)));
     }
     Ok(last)
+}
+
+/// Checks that no row has a column that was dropped since the batch was built.
+#[cold]
+fn check_row_schemas(submission: &Submission, table: &TableCore) -> Result<(), Error> {
+    let mut ops = Ops::new(&submission.body);
+    while let Some(op) = next_op(&mut ops) {
+        if op.table == table.id && op.kind == OpKind::Put {
+            table.check_row_schema(op.schema)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts a batch into the memtables, invisible as yet.

@@ -287,7 +287,7 @@ fn merge(
         inputs: job.view.runs[inputs.clone()].to_vec(),
         retention: retention.clone(),
         moving: moving.clone(),
-        options: CompactionOptions::for_files(run_options(&core.options, &job.tablet.owner)),
+        options: CompactionOptions::for_files(run_options(&core.options, &job.tablet.owner())),
     };
     let flush_first = (!core.is_inline()).then(|| Arc::clone(core.stall.flush_first()));
     let movers = Moving::new(
@@ -295,7 +295,7 @@ fn merge(
         moving,
         *moved_bytes,
         Arc::clone(row_outputs),
-        rowset_options(&core.options, &job.tablet.owner),
+        rowset_options(&core.options, &job.tablet.owner()),
         flush_first,
     );
     let lanes = Lanes { core, bytes: *bytes };

@@ -20,7 +20,7 @@ use vfs::Lock;
 
 use crate::background;
 use crate::batch::BufferPool;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, TableCore};
 use crate::commit::Commit;
 use crate::compaction::{Backoff, Permits};
 use crate::error::{Error, ErrorKind};
@@ -122,6 +122,15 @@ impl Core {
             return Err(Error::invalid("the snapshot belongs to another engine"));
         }
         Ok(ReadPoint::new(tablet.view.pin(), snapshot.at()))
+    }
+
+    /// A table with the schema that is in force. It knows that of every row that could be read before.
+    pub(crate) fn in_force(&self, table: &Arc<TableCore>) -> Result<Arc<TableCore>, Error> {
+        if table.newest.version() == table.schema.version() {
+            return Ok(Arc::clone(table));
+        }
+        let newest = self.catalog.get(&table.name).filter(|newest| newest.id == table.id);
+        newest.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, "the table was dropped"))
     }
 
     /// Waits until a version is visible.

@@ -90,7 +90,7 @@ pub(crate) fn rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOpti
 /// The options of the rowsets of a flush. Over as many others as never stay they will be moved for certain, and are
 /// compressed then: twice would be once too often.
 fn flush_rowset_options(options: &Options, tablet: &Tablet, memtable: &Arc<Memtable>) -> RowsetOptions {
-    let mut rows = rowset_options(options, &tablet.owner);
+    let mut rows = rowset_options(options, &tablet.owner());
     if let Some((first, last)) = memtable.ends()
         && compaction::depth_under(&tablet.view.pin(), &first, &last) >= compaction::DEPTH_MAX_IDLE
     {
@@ -330,7 +330,7 @@ fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<F
     for (tablet, slot) in &job.memtables {
         let rows = flush_rowset_options(&core.options, tablet, &slot.memtable);
         let (files, options) = (&core.files, &core.options);
-        match write_memtable(files, options, &tablet.owner, rows, &slot.memtable, retention) {
+        match write_memtable(files, options, &tablet.owner(), rows, &slot.memtable, retention) {
             Ok(done) => flushed.push(done),
             Err(error) => {
                 discard(&core.files, &flushed);

@@ -60,6 +60,12 @@ struct RecoveryPage;
 #[doc = include_str!("../../docs/operations.md")]
 struct OperationsPage;
 
+/// The code in the page on changing a table's columns.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/schema-evolution.md")]
+struct SchemaEvolutionPage;
+
+mod alter;
 mod background;
 mod batch;
 mod catalog;
@@ -98,6 +104,7 @@ mod transaction;
 mod value;
 mod view;
 
+pub use alter::Alter;
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
 pub use checkpoint::CheckpointReport;
@@ -147,7 +154,9 @@ pub use repair::{
     Source, TornLog, examine, repair,
 };
 pub use row::{ColumnRef, Projection, ROW_BYTES_MAX, Row, RowBatch, RowRef, RowRefs};
-pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema, SchemaBuilder};
+pub use schema::{
+    COLUMN_NAME_BYTES_MAX, COLUMNS_EVER_MAX, COLUMNS_MAX, Column, DEFAULT_BYTES_MAX, Schema, SchemaBuilder,
+};
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
 pub use table::{Table, Update};

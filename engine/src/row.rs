@@ -9,15 +9,19 @@ mod fixed;
 mod handle;
 mod layout;
 mod projection;
+mod reading;
 #[cfg(test)]
 pub(crate) mod tests;
+mod translation;
 mod writer;
 
 pub(crate) use batch::RowBatchBuilder;
 pub use batch::{RowBatch, RowRefs};
 pub(crate) use display::{show_key, write_row};
+pub(crate) use fixed::decode_value;
 pub use handle::{ColumnRef, Row, RowRef};
 pub use layout::ROW_BYTES_MAX;
 pub(crate) use layout::RowLayout;
 pub use projection::Projection;
+pub(crate) use reading::{ReadSchema, Translator, column_is_gone};
 pub(crate) use writer::RowWriter;

@@ -1,13 +1,20 @@
 //! The columns of a table.
 //!
-//! Owns names, types, order and identity of columns, what a valid set of them is, and how two schemas differ.
-//! Never touches a row's or a key's bytes; it only holds the layouts that do.
+//! Owns names, types, order and identity of columns, what a valid set of them is, how a schema comes of another, and how
+//! two differ. Never touches a row's or a key's bytes; it only holds the layouts that do.
+//!
+//! A schema knows those before it: which columns came when, and which went. So the newest one tells the layout of any row
+//! of its table.
 //!
 //! Invariant: a `Schema` is valid: 1 to 1,000 columns with unique names and ids, the first `key_columns()` of them,
 //! at least one, not nullable.
+//! Invariant: columns stand in the order of their ids, and an id stands for one column for ever.
 
 mod builder;
+mod cell;
+mod change;
 mod difference;
+mod history;
 mod persist;
 #[cfg(test)]
 mod tests;
@@ -22,8 +29,11 @@ use crate::error::{Error, Result};
 use crate::record::{Fingerprint, RowBuilder, Shape, TypedRecord};
 use crate::row::RowLayout;
 pub use builder::SchemaBuilder;
+pub(crate) use cell::SchemaCell;
+pub(crate) use change::Change;
 use codec::{ColumnId, SchemaVersion};
-use encoded_key::{ColumnType, KeyColumn, KeyError, KeyLayout, Type};
+use encoded_key::{ColumnType, KeyColumn, KeyError, KeyLayout, Type, Value};
+pub(crate) use history::{RowLayouts, unknown_version};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +42,12 @@ pub const COLUMNS_MAX: usize = 1000;
 
 /// The longest name of a column, in bytes.
 pub const COLUMN_NAME_BYTES_MAX: usize = 255;
+
+/// The most columns that a table can have in its whole life, those that were dropped included: it remembers each of them.
+pub const COLUMNS_EVER_MAX: usize = 4000;
+
+/// The longest default of a column, in bytes.
+pub const DEFAULT_BYTES_MAX: usize = 4096;
 
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +63,27 @@ pub struct Column {
     pub nullable: bool,
     /// Whether its values sort from the greatest to the least. Only key columns can.
     pub descending: bool,
+    /// The schema version that brought it.
+    added_in: SchemaVersion,
+    /// Its default as bytes of a row; none if that is null or if there is none.
+    default: Option<Arc<[u8]>>,
+}
+
+impl Column {
+    /// What it holds where a row was written without it: in rows that are older than the column, and in those that a
+    /// [`RowBuilder`] gives no value for it. `None` if it has no default; a column that can be null holds null then.
+    ///
+    /// ```
+    /// use nyala::{Schema, Type, Value};
+    /// let schema = Schema::builder().key("id", Type::U64).column_with_default("unit", Type::String, "none").build()?;
+    /// assert_eq!(schema.columns()[1].default_value(), Some(Value::String("none")));
+    /// # Ok::<(), nyala::Error>(())
+    /// ```
+    #[must_use]
+    pub fn default_value(&self) -> Option<Value<'_>> {
+        let bytes = self.default.as_deref()?;
+        Some(crate::row::decode_value(self.ty, bytes).expect("checked when the schema was made"))
+    }
 }
 
 impl fmt::Display for Column {
@@ -61,6 +98,14 @@ impl fmt::Display for Column {
         }
         Ok(())
     }
+}
+
+/// A column that a table had once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DroppedColumn {
+    pub(crate) column: Column,
+    /// The schema version that took it away.
+    pub(crate) dropped_in: SchemaVersion,
 }
 
 /// The columns of a table; the first of them are its primary key.
@@ -84,6 +129,8 @@ pub struct Schema {
     version: SchemaVersion,
     next_column_id: ColumnId,
     columns: Vec<Column>,
+    /// Those that it had once, in the order of their ids.
+    dropped: Vec<DroppedColumn>,
     /// Column positions in the order of their names.
     by_name: Vec<u16>,
     key_layout: KeyLayout,
@@ -191,18 +238,18 @@ impl Schema {
     }
 
     /// Checks that `other` is the same for all that a program can see: the columns' order, names and types, and
-    /// which of them are the key. Ids and versions don't count.
+    /// which of them are the key. Ids, versions and defaults don't count.
     ///
     /// # Errors
     /// [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) that names the columns which differ, and both
     /// types of each.
     pub fn matches(&self, other: &Schema) -> Result<()> {
-        difference::check(&self.columns, self.key_columns(), other)
+        difference::check(self, self.columns.len(), other)
     }
 
     /// Checks that the first `columns` columns are what `asked` has.
     pub(crate) fn first_columns_match(&self, columns: usize, asked: &Schema) -> Result<()> {
-        difference::check(&self.columns[..columns], self.key_columns().min(columns), asked)
+        difference::check(self, columns, asked)
     }
 
     /// Of all columns.
@@ -246,24 +293,18 @@ impl Schema {
         version: SchemaVersion,
         next_column_id: ColumnId,
         columns: Vec<Column>,
+        dropped: Vec<DroppedColumn>,
         key_columns: usize,
     ) -> Result<Schema> {
         check_counts(columns.len(), key_columns)?;
-        let mut ids: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
-        ids.sort_unstable();
-        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::invalid(format!("two columns have the id {}", pair[0])));
-        }
-        if ids[0].0 == 0 || ids[ids.len() - 1] >= next_column_id {
-            let last = ids[ids.len() - 1];
-            let text = format!(
-                "column ids must lie from 1 to below {next_column_id}, they span {} to {last}",
-                ids[0]
-            );
-            return Err(Error::invalid(text));
-        }
+        history::check_ids(&columns, &dropped, next_column_id)?;
         for (index, column) in columns.iter().enumerate() {
             check_column(column, index < key_columns)?;
+            history::check_column(column, index < key_columns, version)?;
+        }
+        for dropped in &dropped {
+            check_column(&dropped.column, false)?;
+            history::check_dropped(dropped, version)?;
         }
         let mut by_name: Vec<u16> =
             (0..columns.len()).map(|i| u16::try_from(i).expect("at most 1,000 columns")).collect();
@@ -287,6 +328,7 @@ impl Schema {
             version,
             next_column_id,
             columns,
+            dropped,
             by_name,
             key_layout,
             row_layout,
@@ -346,6 +388,7 @@ impl PartialEq for Schema {
             && self.next_column_id == other.next_column_id
             && self.key_columns() == other.key_columns()
             && self.columns == other.columns
+            && self.dropped == other.dropped
     }
 }
 

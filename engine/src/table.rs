@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use encoded_key::KeyProbe;
 
+use crate::alter::Alter;
 use crate::batch::{self, Buffer, Changes, Check};
 use crate::catalog::TableCore;
 use crate::core::{Core, Handle};
@@ -14,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::options::Durability;
 use crate::read::{self, ReadPoint, Scan, ScanSource};
 use crate::record::{Record, encode_key};
-use crate::row::{Projection, Row};
+use crate::row::{Projection, ReadSchema, Row};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::stats::TableStats;
@@ -84,10 +85,37 @@ impl Table {
         &self.core.name
     }
 
-    /// Its schema.
+    /// The schema that this handle was opened with: what its rows and keys mean. If the table was [altered](Table::alter)
+    /// since, [`Engine::existing_table`](crate::Engine::existing_table) gives a handle with the schema in force.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.core.schema
+    }
+
+    /// Starts a change of the table's columns: some are added, renamed or dropped. The rows that are there are not touched,
+    /// and read right at once, in snapshots too.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("value", Type::F64)
+    /// #     .column("note", Type::String.nullable()).build()?;
+    /// # let readings = engine.open_or_create_table("readings", schema)?;
+    /// readings.upsert((7, 0.5, "first"))?;
+    /// let readings = readings
+    ///     .alter()
+    ///     .add_column("unit", Type::String, "none")
+    ///     .rename_column("value", "reading")
+    ///     .drop_column("note")
+    ///     .apply()?;
+    /// let row = readings.get((7,))?.expect("just written");
+    /// assert_eq!(format!("{row}"), r#"(id: 7, reading: 0.5, unit: "none")"#);
+    /// # Ok(()) }
+    /// ```
+    pub fn alter(&self) -> Alter {
+        Alter::new(Arc::clone(&self.handle), Arc::clone(&self.core))
     }
 
     /// Writes a row, whether its key is there or not. Looks nothing up.
@@ -178,7 +206,8 @@ impl Table {
     }
 
     fn get_from(&self, point: &ReadPoint, key: &impl Record) -> Result<Option<Row>, Error> {
-        self.with_key(key, |probe| read::get(point, &self.core.schema, &self.projection(), probe))
+        self.core.reads.check_columns(|_| true)?;
+        self.with_key(key, |probe| read::get(point, &self.core.reads, &self.projection(), probe))
     }
 
     fn projection(&self) -> Projection {
@@ -228,7 +257,8 @@ impl Table {
             .map(|key| encode_key(&self.core.schema, &key, &mut encoded))
             .collect::<Result<Vec<_>, _>>()?;
         let keys: Vec<&[u8]> = ranges.into_iter().map(|range| &encoded[range]).collect();
-        read::multi_get(point, &self.core.schema, &self.projection(), &keys)
+        self.core.reads.check_columns(|_| true)?;
+        read::multi_get(point, &self.core.reads, &self.projection(), &keys)
     }
 
     /// Whether there is a row with this key. Reads no row.
@@ -306,8 +336,8 @@ struct Source {
 }
 
 impl ScanSource for Source {
-    fn schema(&self) -> &Arc<Schema> {
-        &self.table.schema
+    fn reads(&self) -> &Arc<ReadSchema> {
+        &self.table.reads
     }
 
     fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {

@@ -5,7 +5,7 @@
 //! Invariant: the list and the view's memtables are the same, in opposite order.
 //! Invariant: a memtable is sealed between batches, by whoever holds the commit's stage, and never when empty.
 //!
-//! Lock order: the commit's stage, then the unflushed list, then the view cell.
+//! Lock order: the commit's stage, then the unflushed list, then the view cell. The owner's lock is a leaf.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub(crate) struct Unflushed {
 #[derive(Debug)]
 pub(crate) struct Tablet {
     pub(crate) id: TabletId,
-    /// Whose its files are, as they tell it themselves.
-    pub(crate) owner: Arc<[u8]>,
+    /// Whose its files are, as they tell it themselves. Files that are begun after the table was altered tell the new schema.
+    owner: Mutex<Arc<[u8]>>,
     pub(crate) view: ViewCell,
     /// Oldest first; the last is the active one.
     unflushed: Mutex<Vec<Unflushed>>,
@@ -70,13 +70,23 @@ impl Tablet {
         let unflushed = vec![fresh(&active)];
         Tablet {
             id,
-            owner: owner.into(),
+            owner: Mutex::new(owner.into()),
             view: ViewCell::new(make(active)),
             unflushed: Mutex::new(unflushed),
             dropped: AtomicBool::new(false),
             compacting: Compacting::default(),
             memtables_made: AtomicU64::new(1),
         }
+    }
+
+    /// Whose files that are begun now are. It knows the schema of every row that is in a memtable or a file already.
+    pub(crate) fn owner(&self) -> Arc<[u8]> {
+        Arc::clone(&self.owner.lock())
+    }
+
+    /// From now on files tell this. Call before a row is written with the schema that it tells of.
+    pub(crate) fn set_owner(&self, owner: Vec<u8>) {
+        *self.owner.lock() = owner.into();
     }
 
     pub(crate) fn check_not_dropped(&self) -> Result<(), Error> {

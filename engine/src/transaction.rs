@@ -25,7 +25,7 @@ use codec::{TableId, Version};
 use encoded_key::KeyProbe;
 use sync::Mutex;
 
-use crate::batch::ops::{Op, Ops};
+use crate::batch::ops::{Op, OpKind, Ops};
 use crate::batch::{Buffer, Changes, changes};
 use crate::catalog::TableCore;
 use crate::commit::{Saw, Ticket, mem_op};
@@ -35,7 +35,7 @@ use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::read::{self, OwnWrites, ReadPoint, Scan};
 use crate::record::{Record, encode_key};
-use crate::row::{Row, show_key};
+use crate::row::{Row, Translator, show_key};
 use crate::snapshot::Snapshot;
 use crate::table::{Table, pin};
 use crate::value::AsValue;
@@ -179,7 +179,10 @@ impl Transaction {
     /// [`Options::batch_operations_max`](crate::Options::batch_operations_max) keys and ranges.
     pub fn get(&self, table: &Table, key: impl Record) -> Result<Option<Row>> {
         let table = table.core_of(&self.handle)?;
-        self.look(table, &key, |point, probe| read::get(point, &table.schema, &table.all_columns, probe))
+        self.look(table, &key, |point, probe| {
+            table.reads.check_columns(|_| true)?;
+            read::get(point, &table.reads, &table.all_columns, probe)
+        })
     }
 
     /// The rows with these keys, in the order of the keys.
@@ -198,7 +201,9 @@ impl Transaction {
             .map(|key| encode_key(&table.schema, &key, &mut encoded))
             .collect::<Result<Vec<_>>>()?;
         let keys: Vec<&[u8]> = ranges.into_iter().map(|range| &encoded[range]).collect();
-        let rows = read::multi_get(&self.pin(table)?, &table.schema, &table.all_columns, &keys)?;
+        let point = self.pin(table)?;
+        table.reads.check_columns(|_| true)?;
+        let rows = read::multi_get(&point, &table.reads, &table.all_columns, &keys)?;
         for (key, row) in keys.iter().zip(&rows) {
             self.note(table, key, Saw::of(row.as_ref()))?;
         }
@@ -258,7 +263,11 @@ impl Transaction {
         push(&mut self.buffer, &handle.core, table)?;
         let written = Ops::new(&self.buffer.body[mark.bytes()..]).next();
         let op = written.expect("it was just pushed").expect("a batch's bytes are written by the batch");
-        match check(self, table, &op) {
+        let may_be_written = match op.kind {
+            OpKind::Put => table.check_row_schema(op.schema),
+            _ => Ok(()),
+        };
+        match may_be_written.and_then(|()| check(self, table, &op)) {
             Ok(true) => {}
             refused => {
                 self.buffer.back_to(&mark);
@@ -337,18 +346,22 @@ impl Transaction {
         let key = &encoded[key];
         let mut old = Vec::new();
         let found = self.look_encoded(core, key, |point, probe| read::row_bytes(point, probe, &mut old))?;
-        if found.is_none() {
+        let Some((_, written)) = found else {
             let error = Error::new(ErrorKind::MissingRow, "there is no row of this key");
             return Err(self.named(error, core, key));
+        };
+        // Columns that the handle does not know of must not be lost.
+        let newest = self.core().in_force(core)?;
+        let mut changes = changes::read(changed.bytes());
+        if newest.schema.version() != core.schema.version() {
+            changes::carry_over(&mut changes, core.schema.version(), &newest.schema)?;
         }
+        let mut translator = Translator::new(Arc::clone(&newest.reads));
+        let old = translator.translate(written, &old)?;
         let mut new = Vec::with_capacity(old.len());
-        core.schema.row_layout().patch(&old, &changes::read(changed.bytes()), &mut new)?;
-        self.write(
-            table,
-            |buffer, core, table| buffer.put_encoded(core, table, key, &new),
-            |_, _, _| Ok(true),
-        )
-        .map(drop)
+        newest.schema.row_layout().patch(old, &changes, &mut new)?;
+        self.write(table, |buffer, core, _| buffer.put_encoded(core, &newest, key, &new), |_, _, _| Ok(true))
+            .map(drop)
     }
 
     /// Deletes a key. An absent one is fine. Looks nothing up.

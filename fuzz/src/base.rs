@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use nyala::{
     Compression, Date, Decimal, Durability, Engine, Options, RuntimeMode, Schema, Table, Timestamp, Type,
+    fuzzing,
 };
 
 use crate::disk::Disk;
@@ -57,6 +58,7 @@ pub fn all() -> &'static [Base] {
             without_tables(),
             not_begun(),
             several_segments(),
+            altered(),
         ]
     })
 }
@@ -214,6 +216,37 @@ fn of_many_types() -> Base {
         }
     }
     maker.kill()
+}
+
+/// A table whose columns came and went: rows of three schema versions, in files and in the log.
+fn altered() -> Base {
+    let mut maker = Maker::new();
+    let table = maker.table("people", people());
+    fill(&table, 0..6, 1);
+    table.flush().expect("a good disk");
+    maker.note();
+    let table = table.alter().add_column("unit", Type::String, "none").apply().expect("a new name");
+    maker.note();
+    table.upsert(("Aalen", 20, "name", None::<&[u8]>, "metre")).expect("it fits");
+    table.upsert(("Bonn", 21, "name", Some(b"note".as_slice()), "foot")).expect("it fits");
+    table.flush().expect("a good disk");
+    maker.note();
+    let alter = table.alter().drop_column("note").rename_column("unit", "measure");
+    let table = alter.add_column("size", Type::I16.nullable(), 5).apply().expect("they are there");
+    maker.note();
+    table.upsert(("Celle", 22, "name", "yard", None::<i16>)).expect("it fits");
+    table.update(("Celle", 2)).set("size", 6).apply().expect("it is there");
+    maker.kill()
+}
+
+/// The schema of a table that was altered, as bytes of the manifest.
+#[must_use]
+pub fn altered_schema() -> Vec<u8> {
+    let engine = Engine::open(DIR, options(&Disk::new())).expect("an empty disk");
+    let table = engine.create_table("people", people()).expect("a new name");
+    let alter = table.alter().add_column("unit", Type::String, "none").drop_column("note");
+    let altered = alter.add_column("size", Type::I16.nullable(), 5).apply().expect("they are there");
+    fuzzing::encode_schema(altered.schema())
 }
 
 /// A database without tables.

@@ -330,6 +330,12 @@ fn rows(seeds: &mut Named) {
         let values = [b"\x02\x00ab\0\x01\x00c", &filler[..]].concat();
         seeds.push((format!("values-{number}"), [&[0, 3], *first, &nullable, second, &values].concat()));
     }
+    let altered = base::altered_schema();
+    let length = u16::try_from(altered.len()).expect("short").to_le_bytes();
+    // A name, a unit and a null, as row bytes and as values.
+    let row = b"\x01\0\0\x04\0\0\0namemetre";
+    seeds.push(("altered-row".to_owned(), [&[3], &length[..], &altered, row].concat()));
+    seeds.push(("altered-values".to_owned(), [&[1], &length[..], &altered, &filler].concat()));
     let schema = Schema::builder()
         .key("id", Type::U64)
         .column("a", Type::I16)

@@ -14,6 +14,7 @@ mod batches;
 mod checkpoints;
 mod concurrency;
 mod damage;
+mod evolution;
 mod full_disk;
 mod gate;
 mod handles;

@@ -107,9 +107,7 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
         for thread in 0..THREADS {
             let owned = std::mem::take(&mut owned[usize::from(thread)]);
             let own = owned.own.as_ref().map(|_| {
-                engine
-                    .open_table(&work::own_name(thread), &work::schema(OWN))
-                    .unwrap_or_else(|error| failures.tell(error))
+                engine.existing_table(&work::own_name(thread)).unwrap_or_else(|error| failures.tell(error))
             });
             let tables = Tables { tables: tables.clone(), own };
             let engine = Arc::clone(&engine);
@@ -212,7 +210,7 @@ fn tell_found(engine: &Engine) -> Result<Vec<Owned>, String> {
         if place == OWN && of_thread.is_none() {
             return Err(format!("there is a table {name:?}"));
         }
-        let table = engine.open_table(&name, &work::schema(place)).map_err(told)?;
+        let table = work::open(engine, &name, place).map_err(told)?;
         if let Some(thread) = of_thread {
             all[usize::from(thread)].own = Some(work::Rows::new());
             tell(&Message::Own { thread });
@@ -241,7 +239,7 @@ fn tell_found(engine: &Engine) -> Result<Vec<Owned>, String> {
 /// The same rows must be found by their keys.
 fn look_again(engine: &Engine, all: &[Owned]) -> Result<(), String> {
     for (place, name) in TABLES.iter().enumerate() {
-        let table = match engine.open_table(name, &work::schema(place)) {
+        let table = match work::open(engine, name, place) {
             Ok(table) => table,
             Err(error) if error.kind() == ErrorKind::NoSuchTable => continue,
             Err(error) => return Err(error.to_string()),

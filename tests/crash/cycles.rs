@@ -248,7 +248,7 @@ pub(crate) fn found_by(engine: &Engine, threads: usize) -> Vec<Owned> {
     let mut found = vec![Owned::default(); threads];
     for name in engine.tables() {
         let place = work::TABLES.iter().position(|table| *table == name).unwrap_or(OWN);
-        let table = engine.open_table(&name, &work::schema(place)).expect("the same schema");
+        let table = work::open(engine, &name, place).expect("the same schema");
         let own = (0..THREADS).find(|thread| work::own_name(*thread) == name);
         if let Some(thread) = own {
             found[usize::from(thread)].own = Some(work::Rows::new());

@@ -294,7 +294,7 @@ fn is_durable(step: &Step) -> bool {
         Step::Batch { operations, is_synced } => {
             *is_synced && operations.iter().any(|operation| operation.verb != Verb::InsertIgnore)
         }
-        Step::Sync | Step::FlushAll | Step::MakeOwn | Step::DropOwn => true,
+        Step::Sync | Step::FlushAll | Step::MakeOwn | Step::AlterOwn | Step::DropOwn => true,
         Step::Single(_) | Step::FlushTable(_) | Step::Compact(_) | Step::Look(..) | Step::Scan(_) => false,
     }
 }

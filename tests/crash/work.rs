@@ -97,6 +97,8 @@ pub(crate) enum Step {
     },
     MakeOwn,
     DropOwn,
+    /// A column comes, or goes again.
+    AlterOwn,
     FlushTable(usize),
     FlushAll,
     Compact(usize),
@@ -210,6 +212,7 @@ pub(crate) fn step(seed: u64, cycle: u64, thread: u8, number: u32, owned: &Owned
         86 | 87 => Step::FlushTable(table(&mut random)),
         88 => Step::Compact(table(&mut random)),
         89 => Step::Sync,
+        96 if owned.own.is_some() => Step::AlterOwn,
         90..=96 => {
             let table = table(&mut random);
             Step::Look(table, (0..5).map(|_| random.below(KEYS) as u32).collect())
@@ -249,6 +252,14 @@ fn operation(random: &mut Random, table: usize, owned: &Owned) -> Operation {
 /// The name of a thread's own table.
 pub(crate) fn own_name(thread: u8) -> String {
     format!("own-{thread}")
+}
+
+/// The column that a thread's own table has at times.
+const ADDED: &str = "added";
+
+/// Opens a table, a thread's own one with whatever columns it has.
+pub(crate) fn open(engine: &Engine, name: &str, place: usize) -> Result<Table, Error> {
+    if place == OWN { engine.existing_table(name) } else { engine.open_table(name, &schema(place)) }
 }
 
 /// The schemas differ in their keys, so that every kind of key goes through every path.
@@ -292,10 +303,12 @@ impl Key {
         }
     }
 
-    pub(crate) fn row<'a>(&'a self, content: &'a Content) -> Vec<Value<'a>> {
+    /// A row as the table has it now: in a column that was added the count stands again.
+    pub(crate) fn row<'a>(&'a self, table: &Table, content: &'a Content) -> Vec<Value<'a>> {
         let mut values = self.values();
         values.push(Value::Int(content.count));
         values.push(content.text.as_deref().map_or(Value::Null, Value::String));
+        values.resize(table.schema().columns().len(), Value::Int(content.count));
         values
     }
 }
@@ -312,6 +325,10 @@ pub(crate) fn read(table: usize, row: &Row) -> Result<(u8, u32, Content), Error>
         _ => (0, row.get("id")?),
     };
     let text = row.get::<Option<&str>>("text")?.map(str::to_owned);
+    if row.columns().any(|name| name == ADDED) {
+        // An update changes the count alone.
+        row.get::<i64>(ADDED)?;
+    }
     Ok((owner, id, Content { count: row.get("count")?, text }))
 }
 
@@ -346,6 +363,14 @@ pub(crate) fn attempt(
         }
         Step::MakeOwn => {
             engine.create_table(&own_name(thread), schema(OWN)).map(|table| tables.own = Some(table))
+        }
+        Step::AlterOwn => {
+            let own = tables.get(OWN);
+            let alter = match own.schema().column_index(ADDED) {
+                None => own.alter().add_column(ADDED, Type::I64, -7),
+                Some(_) => own.alter().drop_column(ADDED),
+            };
+            alter.apply().map(|table| tables.own = Some(table))
         }
         Step::DropOwn => engine.drop_table(&own_name(thread)).map(|()| tables.own = None),
         Step::FlushTable(table) => tables.get(*table).flush(),
@@ -387,9 +412,9 @@ fn compact(table: &Table) -> Result<(), Error> {
 fn single(table: &Table, thread: u8, operation: &Operation) -> Result<(), Error> {
     let key = key(operation.table, thread, operation.key);
     match operation.verb {
-        Verb::Upsert => table.upsert(key.row(&operation.content)),
-        Verb::Insert => table.insert(key.row(&operation.content)),
-        Verb::InsertIgnore => table.insert_ignore(key.row(&operation.content)).map(|_| ()),
+        Verb::Upsert => table.upsert(key.row(table, &operation.content)),
+        Verb::Insert => table.insert(key.row(table, &operation.content)),
+        Verb::InsertIgnore => table.insert_ignore(key.row(table, &operation.content)).map(|_| ()),
         Verb::UpdateCount => table.update(key.values()).set("count", operation.content.count).apply(),
         Verb::UpdateText => table.update(key.values()).set("text", operation.content.text.as_deref()).apply(),
         Verb::Delete => table.delete(key.values()),
@@ -404,9 +429,9 @@ fn fill(
 ) -> Result<(), Error> {
     let key = key(operation.table, thread, operation.key);
     match operation.verb {
-        Verb::Upsert => batch.upsert(table, key.row(&operation.content)),
-        Verb::Insert => batch.insert(table, key.row(&operation.content)),
-        Verb::InsertIgnore => batch.insert_ignore(table, key.row(&operation.content)),
+        Verb::Upsert => batch.upsert(table, key.row(table, &operation.content)),
+        Verb::Insert => batch.insert(table, key.row(table, &operation.content)),
+        Verb::InsertIgnore => batch.insert_ignore(table, key.row(table, &operation.content)),
         Verb::UpdateCount => batch.update(table, key.values(), [("count", operation.content.count)]),
         Verb::UpdateText => batch.update(table, key.values(), [("text", operation.content.text.as_deref())]),
         Verb::Delete => batch.delete(table, key.values()),
@@ -422,9 +447,9 @@ fn in_transaction(
     let key = key(operation.table, thread, operation.key);
     let text = operation.content.text.as_deref();
     match operation.verb {
-        Verb::Upsert => transaction.upsert(table, key.row(&operation.content)),
-        Verb::Insert => transaction.insert(table, key.row(&operation.content)),
-        Verb::InsertIgnore => transaction.insert_ignore(table, key.row(&operation.content)).map(drop),
+        Verb::Upsert => transaction.upsert(table, key.row(table, &operation.content)),
+        Verb::Insert => transaction.insert(table, key.row(table, &operation.content)),
+        Verb::InsertIgnore => transaction.insert_ignore(table, key.row(table, &operation.content)).map(drop),
         Verb::UpdateCount => transaction.update(table, key.values(), [("count", operation.content.count)]),
         Verb::UpdateText => transaction.update(table, key.values(), [("text", text)]),
         Verb::Delete => transaction.delete(table, key.values()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use nyala::vfs::sim::PowerCut;
 use nyala::vfs::{Fs, SimFs};
-use nyala::{Durability, Engine, Options, RuntimeMode, Table};
+use nyala::{Durability, Engine, Options, RuntimeMode, Table, Type};
 
 use crate::rows::{self, BYTES, EVERYTHING, KEYS, Random, TABLES, TEXTS, Values};
 
@@ -157,6 +157,14 @@ fn keys_of(table: usize, scale: u32) -> u32 {
 }
 
 impl Life {
+    /// A column comes and goes: rows from before have another schema version than those that follow, and the schema
+    /// remembers the column.
+    fn alter(&mut self, table: usize) {
+        let passing = self.tables[table].alter().add_column("passing", Type::String, "a default");
+        let altered = passing.apply().and_then(|table| table.alter().drop_column("passing").apply());
+        self.tables[table] = altered.expect("a good disk");
+    }
+
     /// One life; gives the moment of the last flush.
     fn live(&mut self) -> usize {
         // What was dropped must stay dropped, and its files are gone.
@@ -167,6 +175,7 @@ impl Life {
         }
         self.flush();
         self.remember("after the first flush");
+        self.alter(TEXTS);
         self.engine.drop_table("gone").expect("it is there");
         self.touch(4, Durability::Buffered);
         // Each of these keys has two versions in one memtable, and the snapshot keeps both.

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Compact(String),
     /// Makes a table; a wide one's schema takes some kilobytes of the manifest.
     Create(String, Width),
+    /// A column comes, or goes again.
+    Alter(String),
     Drop(String),
     /// Compares a row by every kind of point read.
     Get(String, u32),
@@ -251,10 +253,16 @@ fn tables(seed: u64) -> Vec<Step> {
         script.push(Step::Create(wide.clone(), Width::Wide));
         script.batches(1, 5);
         script.push(Step::Drop(wide));
+        if round % 2 == 0 {
+            script.push(Step::Alter("a".into()));
+        }
     }
     script.flush_all();
     script.create("b");
     script.batches(3, 5);
+    script.push(Step::Alter("b".into()));
+    script.batches(1, 5);
+    script.push(Step::Alter("b".into()));
     script.drop_table("a");
     script.writes(2);
     script.create("a");

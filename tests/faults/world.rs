@@ -208,6 +208,7 @@ impl<'w> World<'w> {
             Step::Flush(table) => self.flush(table.as_deref()),
             Step::Compact(table) => self.compact(table),
             Step::Create(name, width) => self.create(name, *width),
+            Step::Alter(name) => self.alter(name),
             Step::Drop(name) => self.drop_table(name),
             Step::Get(table, id) => self.get(table, *id),
             Step::ReadAll => self.compare_all(),

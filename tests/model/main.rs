@@ -24,6 +24,8 @@
 mod cases;
 mod concurrent;
 mod copies;
+#[path = "../support/extra.rs"]
+mod extra;
 mod oracle;
 mod power;
 #[path = "../support/random.rs"]

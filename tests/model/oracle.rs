@@ -77,7 +77,7 @@ impl History {
         if let Some(event) = undecided.filter(|_| survived == self.since.len()) {
             let is_there = match event {
                 // It has no ticket that could tell.
-                Event::Create(..) | Event::Drop(..) => state != *found,
+                Event::Create(..) | Event::Alter(..) | Event::Drop(..) => state != *found,
                 Event::Batch(_) => recovered_to > last,
             };
             if is_there {
@@ -109,7 +109,7 @@ mod tests {
     use crate::state::Change;
 
     fn put(number: i64, row: Option<i64>) -> Event {
-        let row = row.map(|number| Arc::new(Row { number, note: None, blob: Vec::new() }));
+        let row = row.map(|number| Arc::new(Row::plain(number, Vec::new(), &[])));
         Event::Batch(vec![Change { table: "t".into(), key: vec![Part::Int(number)], row }])
     }
 

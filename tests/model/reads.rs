@@ -39,7 +39,7 @@ impl World {
         let mut state = state.clone();
         // A table that was made later is empty for the snapshot.
         for (name, table) in &now.tables {
-            let empty = || TableState { shape: table.shape, rows: Arc::default() };
+            let empty = || TableState { rows: Arc::default(), ..table.clone() };
             state.tables.entry(name.clone()).or_insert_with(empty);
         }
         (Some(snapshot.clone()), state)
@@ -92,7 +92,7 @@ impl World {
         let (snapshot, state) = self.moment();
         let Some(name) = self.table_name() else { return Ok(()) };
         let (table, state) = (self.tables[&name].clone(), &state.tables[&name]);
-        let ask = Ask::random(state.shape, &mut self.random);
+        let ask = Ask::random(state, &mut self.random);
         match self.random.below(6) {
             0 => self.start_scan(&table, snapshot.as_ref(), state, ask),
             1 => {

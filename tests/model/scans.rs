@@ -135,21 +135,23 @@ enum Op {
 }
 
 impl Test {
-    fn random(shape: Shape, random: &mut Random, depth: usize) -> Test {
-        let deeper = |random: &mut Random| Box::new(Test::random(shape, random, depth + 1));
+    fn random(table: &TableState, random: &mut Random, depth: usize) -> Test {
+        let deeper = |random: &mut Random| Box::new(Test::random(table, random, depth + 1));
         match random.below(if depth < 2 { 7 } else { 4 }) {
-            0 => Test::IsNull(random.pick::<&str>(&shape.columns())),
+            0 => Test::IsNull(random.pick::<&str>(&columns(table))),
             4 => Test::Both(deeper(random), deeper(random)),
             5 => Test::Either(deeper(random), deeper(random)),
             6 => Test::Not(deeper(random)),
             _ => {
-                let columns = shape.columns();
+                let columns = columns(table);
                 let at = random.below(columns.len());
+                let added = table.extra.iter().find(|extra| extra.name == columns[at]);
                 let literal = match columns[at] {
+                    _ if let Some(added) = added => added.literal(random),
                     "number" => Part::Int(random.within(0..3000)),
                     "note" => Part::Text(format!("note {}", random.below(5))),
                     "blob" => Part::Bytes(random.bytes(1)),
-                    _ => shape.random_key(random).swap_remove(at),
+                    _ => table.shape.random_key(random).swap_remove(at),
                 };
                 let op = *random.pick(&[Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge]);
                 Test::Compare(columns[at], op, (!random.one_in(20)).then_some(literal))
@@ -225,8 +227,13 @@ fn value<'a>(key: &'a Key, row: &'a Row, name: &str) -> Value<'a> {
         "number" => Value::Int(row.number),
         "note" => row.note_value(),
         "blob" => Value::Binary(&row.blob),
-        _ => unreachable!("no column {name}"),
+        _ => row.extra.iter().find(|(column, _)| *column == name).expect("a column of the table").1.value(),
     }
+}
+
+/// The names of all columns of a table.
+fn columns(table: &TableState) -> Vec<&'static str> {
+    table.shape.columns().into_iter().chain(table.extra.iter().map(|extra| extra.name)).collect()
 }
 
 /// A whole scan.
@@ -240,12 +247,13 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn random(shape: Shape, random: &mut Random) -> Ask {
+    pub(crate) fn random(table: &TableState, random: &mut Random) -> Ask {
+        let shape = table.shape;
         let narrow = (0..random.below(3)).map(|_| Narrow::random(shape, random)).collect();
-        let test = random.one_in(3).then(|| Test::random(shape, random, 0));
+        let test = random.one_in(3).then(|| Test::random(table, random, 0));
         let columns = random.one_in(2).then(|| {
             // Any columns, in any order, or those of the key alone.
-            let mut left = shape.columns();
+            let mut left = columns(table);
             let wanted = if random.one_in(3) { shape.key_columns() } else { random.below(left.len() + 1) };
             if wanted == shape.key_columns() {
                 left.truncate(wanted);
@@ -297,7 +305,7 @@ impl Ask {
 
     /// The rows that the scan should give, in order.
     pub(crate) fn answer(&self, state: &TableState) -> Answer {
-        let columns = self.columns.clone().unwrap_or_else(|| state.shape.columns());
+        let columns = self.columns.clone().unwrap_or_else(|| columns(state));
         let wanted = |key: &Key, row: &Row| {
             self.narrow.iter().all(|narrow| narrow.contains(key))
                 && self.test.as_ref().is_none_or(|test| test.holds(key, row) == Some(true))

@@ -71,7 +71,7 @@ impl OpenTransaction {
         let mut state = state.clone();
         // A table that was made later is empty for it.
         for (name, table) in &tables.tables {
-            let empty = || TableState { shape: table.shape, rows: Arc::default() };
+            let empty = || TableState { rows: Arc::default(), ..table.clone() };
             state.tables.entry(name.clone()).or_insert_with(empty);
         }
         state.apply(&Event::Batch(self.own[..own].to_vec()));
@@ -231,7 +231,7 @@ impl World {
 
     fn scan_in(&mut self, open: &mut OpenTransaction, table: &str) -> Step {
         let state = open.seen(&open.base, self.history.now(), open.own.len());
-        let ask = Ask::random(state.tables[table].shape, &mut self.random);
+        let ask = Ask::random(&state.tables[table], &mut self.random);
         let answer = ask.answer(&state.tables[table]);
         let scan = || ask.put(open.transaction.scan(&self.tables[table]));
         // Of one that is stopped just at its last row, nobody has said that it was the last.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nyala::vfs::SimFs;
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table, Ticket};
 
+use crate::extra::Alteration;
 use crate::oracle::History;
 use crate::random::Random;
 use crate::replay::{Replay, seed, steps};
@@ -189,8 +190,9 @@ impl World {
             870..890 => self.read_snapshot(),
             890..915 => self.flush(),
             915..930 => self.compact(),
-            930..940 => self.sync(),
-            940..955 => self.create_table(),
+            930..937 => self.sync(),
+            937..944 => self.alter_table(),
+            944..955 => self.create_table(),
             955..965 => self.drop_table(),
             965..970 => self.check(),
             970..976 => self.look_beside(),
@@ -255,6 +257,24 @@ impl World {
         let table = self.decide(event, "create a table", result)?;
         self.history.all_durable();
         self.tables.insert(name, table);
+        Ok(())
+    }
+
+    fn alter_table(&mut self) -> Step {
+        let Some(name) = self.table_name() else { return Ok(()) };
+        let alteration = Alteration::random(&mut self.random, &self.history.now().tables[&name]);
+        let result = alteration.of(&self.tables[&name]).apply();
+        let altered = self.decide(Event::Alter(name.clone(), alteration.clone()), "alter a table", result)?;
+        self.history.all_durable();
+        // What they have written has the columns of before, and the model does not follow them from there.
+        self.transactions.clear();
+        self.tables.insert(name.clone(), altered);
+        // What a snapshot sees are the rows of its time, in the columns of now.
+        for (_, state) in &mut self.snapshots {
+            if let Some(table) = state.tables.get_mut(&name) {
+                table.alter(&alteration);
+            }
+        }
         Ok(())
     }
 
@@ -447,7 +467,9 @@ impl World {
     pub(crate) fn take(&mut self, engine: Engine) {
         let state = self.history.now();
         let open = |(name, table): (&String, &crate::state::TableState)| {
-            engine.open_table(name, &table.shape.schema()).ok().map(|table| (name.clone(), table))
+            let found = engine.existing_table(name).ok()?;
+            let is_it = rows::described(&found) == (table.shape, table.extra.clone());
+            is_it.then(|| (name.clone(), found))
         };
         self.tables = state.tables.iter().filter_map(open).collect();
         self.engine = Some(engine);

@@ -29,7 +29,7 @@ fn compare_table(engine: &Engine, name: &str, state: &State, random: &mut Random
 
     let mut expected = state.rows.iter().rev();
     for row in table.scan().reverse().rows()? {
-        let (key, row) = split(state.shape, &row?.to_values()?);
+        let (key, row) = split(state.shape, &state.extra, &row?.to_values()?);
         let next = expected.next();
         let is_next = next.is_some_and(|(next, expected)| (next, &**expected) == (&key, &row));
         assert!(is_next, "in reverse, table {name} gives {key:?}: {row:?}, expected {next:?}");

@@ -144,8 +144,10 @@ impl History {
             ));
         }
         let mut places = self.line.iter().enumerate().filter(|(_, point)| point.hash == hash).peekable();
-        // An event that failed has a ticket that nobody knows.
-        let is_unknown = places.peek().is_none();
+        // An event that failed has a ticket that nobody knows; it may lead back to a state that was there before, as a
+        // column does that comes and goes.
+        let is_unknown =
+            places.peek().is_none() || self.failed.iter().any(|failed| failed.point.hash == hash);
         let fits = |(place, point): (usize, &Point)| {
             let next = self.line[place + 1..].iter().find(|next| next.ticket > point.ticket);
             point.ticket <= recovered_to && next.is_none_or(|next| recovered_to < next.ticket)
@@ -221,7 +223,7 @@ mod tests {
     use crate::state::Change;
 
     fn put(number: i64) -> Event {
-        let row = Arc::new(Row { number, note: None, blob: Vec::new() });
+        let row = Arc::new(Row::plain(number, Vec::new(), &[]));
         Event::Batch(vec![Change { table: "t".into(), key: vec![Part::Int(number)], row: Some(row) }])
     }
 

@@ -20,6 +20,8 @@
 mod copies;
 mod deep;
 mod enumerate;
+#[path = "../support/extra.rs"]
+mod extra;
 mod history;
 mod page_states;
 mod plan;

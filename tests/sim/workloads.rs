@@ -16,11 +16,12 @@ pub(crate) struct Workload {
 }
 
 /// All of them.
-pub(crate) const WORKLOADS: [Workload; 17] = [
+pub(crate) const WORKLOADS: [Workload; 18] = [
     Workload { name: "first_open", options: roomy, script: first_open },
     Workload { name: "verbs", options: roomy, script: verbs },
     Workload { name: "transactions", options: tiny, script: transactions },
     Workload { name: "tables", options: tiny, script: tables },
+    Workload { name: "alterations", options: each_batch, script: alterations },
     Workload { name: "flushes", options: tiny, script: flushes },
     Workload { name: "background", options: each_batch, script: background },
     Workload { name: "compaction", options: tiny, script: compaction },
@@ -170,7 +171,7 @@ fn manifest_rolls(world: &mut World) {
         let op = |byte: u8, world: &mut World| {
             let mut key = vec![byte; KEY_BYTES];
             key.push(world.random.below(3) as u8);
-            let row = Row { number: round, note: None, blob: vec![byte; 10] };
+            let row = Row::plain(round, vec![byte; 10], &[]);
             let verb = if world.random.one_in(5) { Verb::Delete } else { Verb::Upsert(row) };
             Op { table: "a".to_owned(), key: vec![Part::Bytes(key)], verb }
         };
@@ -210,7 +211,8 @@ fn log_segments(world: &mut World) {
 /// A row of so many bytes in a table whose key is a number.
 fn put(world: &mut World, table: &str, bytes: usize, durability: Durability) {
     let number = world.random.within(0..40);
-    let row = Row { number, note: None, blob: world.random.bytes(bytes) };
+    let blob = world.random.bytes(bytes);
+    let row = Row::plain(number, blob, &world.state().tables[table].extra);
     let op = Op { table: table.to_owned(), key: vec![Part::Int(number)], verb: Verb::Upsert(row) };
     world.write_ops(&[op], durability);
 }
@@ -365,15 +367,45 @@ fn failing_log(world: &mut World) {
     }
 }
 
+/// Columns come and go between writes, flushes, merges and reopenings.
+fn alterations(world: &mut World) {
+    world.create("a");
+    world.create("b");
+    for round in 0..14 {
+        world.write_some(8);
+        if round % 5 == 2 {
+            world.keep_snapshot();
+        }
+        if let Some(name) = world.table_name() {
+            world.alter(&name);
+        }
+        world.write_batch(4, Durability::Buffered);
+        match world.random.below(6) {
+            0 => world.flush_table(),
+            1 => world.compact(),
+            2 => world.kill_and_open(),
+            3 => world.close_and_open(),
+            _ => {}
+        }
+        world.read_snapshots();
+        world.compare();
+    }
+}
+
 /// One verb of those that write.
 fn anything(world: &mut World) {
-    match world.random.below(12) {
+    match world.random.below(13) {
         0..3 => world.write_one(),
         3..7 => world.write_some(10),
         7 => world.flush(),
         8 => world.flush_table(),
         9 => world.compact(),
         10 => world.sync(),
+        11 => {
+            if let Some(name) = world.table_name() {
+                world.alter(&name);
+            }
+        }
         _ => {
             let name = *world.random.pick(&["a", "b", "c"]);
             if world.has(name) { world.drop(name) } else { world.create(name) }

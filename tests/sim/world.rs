@@ -11,6 +11,7 @@ use nyala::vfs::sim::{Fault, FaultKind, OpKind, PowerCut};
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Snapshot, Table};
 
 use crate::copies::Copy;
+use crate::extra::Alteration;
 use crate::history::{History, hash_of};
 use crate::random::Random;
 use crate::rows::{read_all, read_rows};
@@ -378,6 +379,22 @@ impl World {
         }
     }
 
+    /// A column of a table comes, goes or gets another name.
+    pub(crate) fn alter(&mut self, name: &str) {
+        let alteration = Alteration::random(&mut self.random, &self.history.now().tables[name]);
+        let event = Event::Alter(name.to_owned(), alteration.clone());
+        let altered = self.commit(event, "alter a table", |world| alteration.of(&world.tables[name]).apply());
+        if let Some(table) = altered {
+            self.history.all_durable(self.moment());
+            self.tables.insert(name.to_owned(), table);
+            for (_, state) in &mut self.snapshots {
+                if let Some(table) = state.tables.get_mut(name) {
+                    table.alter(&alteration);
+                }
+            }
+        }
+    }
+
     pub(crate) fn drop(&mut self, name: &str) {
         let event = Event::Drop(name.to_owned());
         let dropped = self.commit(event, "drop a table", |world| world.engine().drop_table(name));
@@ -564,7 +581,7 @@ impl World {
     pub(crate) fn read_snapshots(&self) {
         for (snapshot, state) in &self.snapshots {
             for (name, table) in &state.tables {
-                let rows = read_rows(table.shape, self.tables[name].scan().at(snapshot));
+                let rows = read_rows(table.shape, &table.extra, self.tables[name].scan().at(snapshot));
                 let rows = rows.unwrap_or_else(|error| panic!("a scan at a snapshot: {error}"));
                 assert!(
                     rows == *table.rows,

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 
 use nyala::{Schema, Type, Value};
 
+use crate::extra::{Cell, Extra};
 use crate::random::Random;
 
 /// One column of a key.
@@ -67,28 +68,40 @@ pub(crate) struct Row {
     pub(crate) number: i64,
     pub(crate) note: Option<String>,
     pub(crate) blob: Vec<u8>,
+    /// The columns that were added to the table, in their order.
+    pub(crate) extra: Vec<(&'static str, Cell)>,
 }
 
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (start, len) = (&self.blob[..self.blob.len().min(6)], self.blob.len());
-        write!(f, "({}, {:?}, {start:?} of {len} bytes)", self.number, self.note)
+        write!(f, "({}, {:?}, {start:?} of {len} bytes, {:?})", self.number, self.note, self.extra)
     }
 }
 
 impl Row {
-    pub(crate) fn random(random: &mut Random, number: i64) -> Row {
+    /// A row of a table with these columns beyond its shape.
+    pub(crate) fn random(random: &mut Random, number: i64, extra: &[Extra]) -> Row {
         let note = match random.below(4) {
             0 => None,
             1 => Some(String::new()),
             _ => Some(format!("note {}", random.below(5))),
         };
         let len = if random.one_in(60) { 600 + random.below(4000) } else { random.below(60) };
-        Row { number, note, blob: random.bytes(len) }
+        let blob = random.bytes(len);
+        let extra = extra.iter().map(|extra| (extra.name, extra.cell(random))).collect();
+        Row { number, note, blob, extra }
     }
 
-    pub(crate) fn values(&self) -> [Value<'_>; 3] {
-        [Value::Int(self.number), self.note_value(), Value::Binary(&self.blob)]
+    /// A row without a note, with the defaults of these columns.
+    pub(crate) fn plain(number: i64, blob: Vec<u8>, extra: &[Extra]) -> Row {
+        let extra = extra.iter().map(|extra| (extra.name, extra.default.clone())).collect();
+        Row { number, note: None, blob, extra }
+    }
+
+    fn values(&self) -> impl Iterator<Item = Value<'_>> {
+        let base = [Value::Int(self.number), self.note_value(), Value::Binary(&self.blob)];
+        base.into_iter().chain(self.extra.iter().map(|(_, cell)| cell.value()))
     }
 
     pub(crate) fn note_value(&self) -> Value<'_> {
@@ -143,7 +156,17 @@ impl Shape {
         }
     }
 
-    /// The names of all columns.
+    /// The shape of a table with this schema, whatever columns were added to it.
+    pub(crate) fn of(schema: &Schema) -> Option<Shape> {
+        let same = |shape: &Shape| {
+            let wanted = shape.schema();
+            schema.key_columns() == wanted.key_columns()
+                && schema.columns().get(..wanted.columns().len()) == Some(wanted.columns())
+        };
+        SHAPES.into_iter().find(same)
+    }
+
+    /// The names of all its columns.
     pub(crate) fn columns(self) -> Vec<&'static str> {
         let keys = &["k0", "k1", "k2"][..self.key_columns()];
         keys.iter().copied().chain(["number", "note", "blob"]).collect()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::extra::{Alteration, Extra};
 use crate::shape::{Key, Row, Shape};
 
 pub(crate) type Rows = BTreeMap<Key, Arc<Row>>;
@@ -11,7 +12,32 @@ pub(crate) type Rows = BTreeMap<Key, Arc<Row>>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TableState {
     pub(crate) shape: Shape,
+    /// The columns that were added, in their order.
+    pub(crate) extra: Vec<Extra>,
     pub(crate) rows: Arc<Rows>,
+}
+
+impl TableState {
+    pub(crate) fn alter(&mut self, alteration: &Alteration) {
+        let rows = Arc::make_mut(&mut self.rows).values_mut().map(|row| &mut Arc::make_mut(row).extra);
+        let at = |name| self.extra.iter().position(|extra| extra.name == name).expect("it is there");
+        match alteration {
+            Alteration::Add(extra) => {
+                rows.for_each(|row| row.push((extra.name, extra.default.clone())));
+                self.extra.push(extra.clone());
+            }
+            Alteration::Rename(from, to) => {
+                let at = at(*from);
+                rows.for_each(|row| row[at].0 = to);
+                self.extra[at].name = to;
+            }
+            Alteration::Drop(name) => {
+                let at = at(*name);
+                rows.for_each(|row| drop(row.remove(at)));
+                self.extra.remove(at);
+            }
+        }
+    }
 }
 
 /// All tables at one moment, by name. Cheap to clone.
@@ -33,6 +59,7 @@ pub(crate) struct Change {
 pub(crate) enum Event {
     Batch(Vec<Change>),
     Create(String, Shape),
+    Alter(String, Alteration),
     Drop(String),
 }
 
@@ -41,7 +68,7 @@ impl Event {
     pub(crate) fn concerns(&self, table: &str) -> bool {
         match self {
             Event::Batch(changes) => changes.iter().any(|change| change.table == table),
-            Event::Create(name, _) | Event::Drop(name) => name == table,
+            Event::Create(name, _) | Event::Alter(name, _) | Event::Drop(name) => name == table,
         }
     }
 }
@@ -61,8 +88,11 @@ impl State {
                 }
             }
             Event::Create(name, shape) => {
-                let fresh = TableState { shape: *shape, rows: Arc::default() };
+                let fresh = TableState { shape: *shape, extra: Vec::new(), rows: Arc::default() };
                 assert!(self.tables.insert(name.clone(), fresh).is_none(), "made twice: {name}");
+            }
+            Event::Alter(name, alteration) => {
+                self.tables.get_mut(name).expect("the model alters tables that are there").alter(alteration);
             }
             Event::Drop(name) => {
                 self.tables.remove(name).expect("the model drops tables that are there");
@@ -83,6 +113,9 @@ impl State {
                     keys.sort();
                     keys.dedup();
                     words.push(format!("table {name} ({:?}): {} keys differ:", ours.shape, keys.len()));
+                    if ours.extra != theirs.extra {
+                        words.push(format!("  expected {:?}, found {:?}", ours.extra, theirs.extra));
+                    }
                     for key in keys.iter().take(8) {
                         let (ours, theirs) = (ours.rows.get(*key), theirs.rows.get(*key));
                         words.push(format!("  {key:?}: expected {ours:?}, found {theirs:?}"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nyala::{Error, ErrorKind, Table, Transaction, Value, WriteBatch};
 
+use crate::extra::Cell;
 use crate::random::Random;
 use crate::shape::{Key, Row, record, values};
 use crate::state::{Change, State};
@@ -24,6 +25,7 @@ pub(crate) struct Patch {
     number: Option<i64>,
     note: Option<Option<String>>,
     blob: Option<Vec<u8>>,
+    extra: Option<(&'static str, Cell)>,
 }
 
 impl Patch {
@@ -32,11 +34,17 @@ impl Patch {
         let note =
             self.note.as_ref().map(|note| ("note", note.as_deref().map_or(Value::Null, Value::String)));
         let blob = self.blob.as_ref().map(|blob| ("blob", Value::Binary(blob)));
-        number.into_iter().chain(note).chain(blob).collect()
+        let extra = self.extra.as_ref().map(|(name, cell)| (*name, cell.value()));
+        number.into_iter().chain(note).chain(blob).chain(extra).collect()
     }
 
     fn apply(&self, row: &Row) -> Row {
+        let mut extra = row.extra.clone();
+        if let Some((name, cell)) = &self.extra {
+            extra.iter_mut().find(|(column, _)| column == name).expect("it is there").1 = cell.clone();
+        }
         Row {
+            extra,
             number: self.number.unwrap_or(row.number),
             note: self.note.clone().unwrap_or_else(|| row.note.clone()),
             blob: self.blob.clone().unwrap_or_else(|| row.blob.clone()),
@@ -89,13 +97,19 @@ impl Op {
             _ => state.shape.random_key(random),
         };
         let verb = match random.below(if checked { 10 } else { 6 }) {
-            0..4 => Verb::Upsert(Row::random(random, number)),
+            0..4 => Verb::Upsert(Row::random(random, number, &state.extra)),
             4..6 => Verb::Delete,
-            6 => Verb::Insert(Row::random(random, number)),
-            7 => Verb::InsertIgnore(Row::random(random, number)),
+            6 => Verb::Insert(Row::random(random, number, &state.extra)),
+            7 => Verb::InsertIgnore(Row::random(random, number, &state.extra)),
             _ => {
-                let row = Row::random(random, number);
+                let row = Row::random(random, number, &state.extra);
+                let extra = if row.extra.is_empty() || random.one_in(2) {
+                    None
+                } else {
+                    Some(random.pick(&row.extra).clone())
+                };
                 Verb::Update(Patch {
+                    extra,
                     number: random.one_in(2).then_some(row.number),
                     note: random.one_in(2).then_some(row.note),
                     blob: random.one_in(3).then_some(row.blob),

@@ -3,10 +3,11 @@
 //! For each: the index of the value column (varint), then the value: a tag and its bytes. Only in memory, never in
 //! the log.
 
-use codec::{Reader, put_varint};
+use codec::{Reader, SchemaVersion, put_varint};
 use encoded_key::{Date, Decimal, Timestamp, Value};
 
 use crate::error::{Error, ErrorKind};
+use crate::row::column_is_gone;
 use crate::schema::Schema;
 
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,25 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<(usize, Value<'_>)> {
         changes.push((column as usize, take_value(&mut reader)));
     }
     changes
+}
+
+/// Names the changed columns as `newest` counts them; they were counted as in version `from`.
+///
+/// # Errors
+/// `SchemaMismatch` if one of them was dropped since.
+pub(crate) fn carry_over(
+    changes: &mut [(usize, Value<'_>)],
+    from: SchemaVersion,
+    newest: &Schema,
+) -> Result<(), Error> {
+    let known = newest.value_columns_at(from).expect("a handle has a schema that the table has had");
+    let values = &newest.columns()[newest.key_columns()..];
+    for (column, _) in changes {
+        let changed = known[*column];
+        let now = values.iter().position(|column| column.id == changed.id);
+        *column = now.ok_or_else(|| column_is_gone(&changed.name))?;
+    }
+    Ok(())
 }
 
 fn put_value(out: &mut Vec<u8>, value: Value<'_>) {

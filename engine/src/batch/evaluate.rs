@@ -4,8 +4,9 @@
 //! leader then only compares.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use codec::{KeyHash, Version, hash_key};
+use codec::{KeyHash, SchemaVersion, Version, hash_key};
 use encoded_key::KeyProbe;
 
 use super::ops::{self, HEAD_BYTES, Op, OpKind, Ops};
@@ -15,7 +16,7 @@ use crate::commit::{Expectation, Saw};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::read::{self, ReadPoint};
-use crate::row::show_key;
+use crate::row::{ReadSchema, Translator, show_key};
 
 /// A batch as it can be committed.
 pub(crate) struct Resolved {
@@ -44,6 +45,8 @@ pub(crate) fn evaluate(core: &Core, buffer: &Buffer) -> Result<Resolved, Error> 
         earlier: HashMap::with_capacity(buffer.operations as usize),
         links: Vec::with_capacity(buffer.operations as usize),
         row: Vec::new(),
+        row_schema: SchemaVersion(0),
+        translators: buffer.targets.iter().map(|_| None).collect(),
     };
     // After the pins: the view of a dropped table is empty, and must not be taken for that of a table without rows.
     for table in &buffer.targets {
@@ -74,6 +77,10 @@ struct Evaluation<'a> {
     earlier: HashMap<(usize, KeyHash), usize>,
     links: Vec<Link>,
     row: Vec<u8>,
+    /// The schema version of `row`.
+    row_schema: SchemaVersion,
+    /// To the newest schema of each target, made when the first row of it is updated.
+    translators: Vec<Option<Translator>>,
 }
 
 /// What the key holds when its operation's turn comes.
@@ -86,6 +93,9 @@ enum Seen {
 impl Evaluation<'_> {
     fn operation(&mut self, op: &Op<'_>, check: Option<Check>) -> Result<(), Error> {
         let target = self.target(op);
+        if op.kind == OpKind::Put {
+            self.table(target).check_row_schema(op.schema)?;
+        }
         let hash = hash_key(op.key);
         let Some(check) = check else {
             return self.write(target, hash, op);
@@ -103,13 +113,27 @@ impl Evaluation<'_> {
             (Check::Absent | Check::AbsentOrSkip, Seen::Absent) => self.write(target, hash, op),
             (Check::Live, Seen::Live) => {
                 let old = std::mem::take(&mut self.row);
-                let mut new = Vec::with_capacity(old.len() + op.row.len());
-                let layout = self.table(target).schema.row_layout();
-                layout.patch(&old, &changes::read(op.row), &mut new)?;
+                let (new, schema) = self.updated(target, op, &old)?;
                 self.row = old;
-                self.write(target, hash, &Op { kind: OpKind::Put, row: &new, ..*op })
+                self.write(target, hash, &Op { kind: OpKind::Put, row: &new, schema, ..*op })
             }
         }
+    }
+
+    /// The row that an update makes of `old`. It has the newest schema, whatever handle the update came through: columns
+    /// that the handle does not know of must not be lost.
+    fn updated(&mut self, target: usize, op: &Op<'_>, old: &[u8]) -> Result<(Vec<u8>, SchemaVersion), Error> {
+        let mut changes = changes::read(op.row);
+        let table = &self.buffer.targets[target];
+        let translator = self.translators[target].get_or_insert_with(|| to_newest(table));
+        let newest = Arc::clone(translator.schema());
+        if op.schema != newest.version() {
+            changes::carry_over(&mut changes, op.schema, &newest)?;
+        }
+        let old = translator.translate(self.row_schema, old)?;
+        let mut new = Vec::with_capacity(old.len() + op.row.len());
+        newest.row_layout().patch(old, &changes, &mut new)?;
+        Ok((new, newest.version()))
     }
 
     fn table(&self, target: usize) -> &TableCore {
@@ -153,7 +177,11 @@ impl Evaluation<'_> {
         let probe = KeyProbe::new(key_bytes);
         self.row.clear();
         let saw: Option<Version> = if wants_row {
-            read::row_bytes(point, &probe, &mut self.row)?.map(|(version, _)| version)
+            let found = read::row_bytes(point, &probe, &mut self.row)?;
+            found.map(|(version, schema)| {
+                self.row_schema = schema;
+                version
+            })
         } else {
             read::latest(point, &probe)?.and_then(|(version, is_deleted)| (!is_deleted).then_some(version))
         };
@@ -178,6 +206,7 @@ impl Evaluation<'_> {
         if wants_row {
             self.row.clear();
             self.row.extend_from_slice(op.row);
+            self.row_schema = op.schema;
         }
         Some(op.kind)
     }
@@ -190,4 +219,13 @@ impl Evaluation<'_> {
         }
         error
     }
+}
+
+/// Translates rows of a table to its newest schema.
+fn to_newest(table: &TableCore) -> Translator {
+    if table.newest.version() == table.schema.version() {
+        return Translator::new(Arc::clone(&table.reads));
+    }
+    let newest = table.newest.newest();
+    Translator::new(Arc::new(ReadSchema::new(newest, Arc::clone(&table.newest))))
 }

@@ -15,7 +15,7 @@ use crate::catalog::TableCore;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::files::{CURRENT_TEMPORARY, FileKind, file_name, parse_name};
-use crate::manifest::{self, Edit, State, TabletState};
+use crate::manifest::{self, Edit, Owner, State, TabletState};
 use crate::schema::Schema;
 
 /// Checks the root of what is on disk.
@@ -178,7 +178,8 @@ fn check_file(kind: FileKind, info: &FileInfo, found: &BTreeMap<&str, u64>, find
 pub(super) fn check_table(state: &State, table: &Arc<TableCore>, findings: &mut Findings<'_>) {
     let Some(described) = state.tables.get(&table.id) else { return };
     match Schema::decode(&described.schema) {
-        Ok(schema) if schema == *table.schema => {}
+        // No edit is made meanwhile, so none is under way between the manifest and the table.
+        Ok(schema) if schema == *table.newest.newest() => {}
         Ok(_) => findings.found(ProblemKind::Schema, None, "the manifest has another schema of the table"),
         Err(error) => findings.found(ProblemKind::Schema, None, error),
     }
@@ -193,6 +194,7 @@ pub(super) fn check_table(state: &State, table: &Arc<TableCore>, findings: &mut 
 
 fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'_>) {
     let view = table.tablet.view.pin();
+    let owner = table.tablet.owner();
     let kind = ProblemKind::Manifest;
     let described: Vec<u64> = tablet.runs.iter().map(|run| run.id).collect();
     findings.equal(kind, None, "the index runs", &described, &view.run_ids);
@@ -207,7 +209,7 @@ fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'
             let is_same = info.entries == file.info.entries
                 && info.first_key == file.info.first_key
                 && info.last_key == file.info.last_key;
-            if file.properties.owner[..] != table.tablet.owner[..] {
+            if !is_of(&file.properties.owner, table, &owner) {
                 findings.found(
                     ProblemKind::WrongFile,
                     Some(info.id),
@@ -224,9 +226,20 @@ fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'
     let found: Vec<u32> = view.rowsets.iter().map(|rowset| rowset.id().0).collect();
     findings.equal(kind, None, "the rowsets", &rowsets, &found);
     for (info, rowset) in tablet.rowsets.values().zip(view.rowsets.iter()) {
-        if rowset.reader().user_properties() != &table.tablet.owner[..] {
+        if !is_of(rowset.reader().user_properties(), table, &owner) {
             findings.found(ProblemKind::WrongFile, Some(info.id), "the file says that it is another table's");
         }
         findings.equal(kind, Some(info.id), "the rows of a rowset", &info.entries, &rowset.info().entries);
     }
+}
+
+/// Whether a file that tells `told` of itself is this table's: it was written now, or before the table was altered.
+fn is_of(told: &[u8], table: &TableCore, owner: &[u8]) -> bool {
+    if told == owner {
+        return true;
+    }
+    let Ok(told) = Owner::decode(told) else { return false };
+    let is_ours =
+        (told.table, told.tablet, told.name.as_str()) == (table.id, table.tablet.id, table.name.as_str());
+    is_ours && Schema::decode(&told.schema).is_ok_and(|earlier| table.newest.newest().comes_of(&earlier))
 }

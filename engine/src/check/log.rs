@@ -4,7 +4,6 @@
 //! Writers go on. What they append meanwhile is not looked at; a segment that is deleted meanwhile is not missed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use codec::{FileId, TableId, Version};
 use encoded_key::KeyDecoder;
@@ -15,7 +14,7 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::core::Core;
 use crate::error::Error;
 use crate::recovery::log_options;
-use crate::schema::Schema;
+use crate::schema::{RowLayouts, Schema};
 
 /// Checks the log.
 pub(super) fn check(core: &Core, report: &mut CheckReport) -> Result<(), Error> {
@@ -24,11 +23,13 @@ pub(super) fn check(core: &Core, report: &mut CheckReport) -> Result<(), Error> 
         true => core.log.synced_segments(),
         false => core.log.segments().into_iter().map(|segment| (segment.id, segment.bytes)).collect(),
     };
-    let schemas = core.catalog.all().iter().map(|table| (table.id, Arc::clone(&table.schema))).collect();
+    // After the end of the log was fixed: a row before it has a schema that its table has had by now.
+    let schemas: Vec<_> = core.catalog.all().iter().map(|table| (table.id, table.newest.newest())).collect();
+    let layouts = schemas.iter().map(|(id, schema)| (*id, (&**schema, RowLayouts::new(schema)))).collect();
     report.log_segments += segments.len() as u64;
     let mut walk = Walk {
         findings: Findings::new(report),
-        schemas,
+        layouts,
         last_version: Version(0),
         scratch: Vec::new(),
         damaged: Vec::new(),
@@ -48,7 +49,7 @@ pub(super) fn check(core: &Core, report: &mut CheckReport) -> Result<(), Error> 
 
 struct Walk<'a> {
     findings: Findings<'a>,
-    schemas: BTreeMap<TableId, Arc<Schema>>,
+    layouts: BTreeMap<TableId, (&'a Schema, RowLayouts<'a>)>,
     last_version: Version,
     scratch: Vec<u8>,
     damaged: Vec<(FileId, wal::Error)>,
@@ -92,17 +93,14 @@ impl Walk<'_> {
             return Err("an update, which is never logged".to_owned());
         }
         // The table may have been dropped since.
-        let Some(schema) = self.schemas.get(&op.table) else { return Ok(()) };
+        let Some((schema, layouts)) = self.layouts.get_mut(&op.table) else { return Ok(()) };
         let mut decoder = KeyDecoder::new(schema.key_layout(), op.key);
         (0..schema.key_columns())
             .try_for_each(|_| decoder.next_column(&mut self.scratch).map(drop))
             .and_then(|()| decoder.finish())
             .map_err(|error| format!("its key does not decode: {error}"))?;
         if op.kind == OpKind::Put {
-            if op.schema != schema.version() {
-                return Err(format!("schema version {} expected, {} found", schema.version(), op.schema));
-            }
-            schema.row_layout().verify(op.row).map_err(|error| error.to_string())?;
+            layouts.verify(op.schema, op.row).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use sstable::{FindingKind, Verifier};
 use super::report::{Findings, ProblemKind};
 use crate::error::Error;
 use crate::rowset::{Rowset, stored_row};
-use crate::schema::Schema;
+use crate::schema::{RowLayouts, Schema};
 use crate::view::TabletView;
 
 /// Checks one rowset.
@@ -20,7 +20,8 @@ pub(super) fn check(
 ) -> Result<(), Error> {
     findings.report.rowsets += 1;
     let (id, info) = (rowset.id().into(), rowset.info());
-    let mut walk = Walk { schema, view, rowset, findings, is_whole: true };
+    let layouts = RowLayouts::new(schema);
+    let mut walk = Walk { layouts, view, rowset, findings, is_whole: true };
     let report = rowset.reader().verify_with(&mut walk)?;
     let Walk { findings, is_whole, .. } = walk;
     findings.report.bytes += report.bytes;
@@ -42,7 +43,7 @@ pub(super) fn check(
 }
 
 struct Walk<'a, 'r> {
-    schema: &'a Schema,
+    layouts: RowLayouts<'a>,
     view: &'a TabletView,
     rowset: &'a Rowset,
     findings: &'a mut Findings<'r>,
@@ -62,10 +63,7 @@ impl Verifier for Walk<'_, '_> {
             let what = format_args!("{at}: the version of the row, at most the flushed one");
             self.findings.differs(ProblemKind::Versions, file, what, self.view.flushed_through, version);
         }
-        if schema != self.schema.version() {
-            let what = format_args!("{at}: the schema version of the row");
-            self.findings.differs(ProblemKind::Row, file, what, self.schema.version(), schema);
-        } else if let Err(error) = self.schema.row_layout().verify(row) {
+        if let Err(error) = self.layouts.verify(schema, row) {
             self.findings.found(ProblemKind::Row, file, format_args!("{at}: {error}"));
         }
     }

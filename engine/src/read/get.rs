@@ -16,9 +16,8 @@ use super::fetch::missing_rowset;
 use super::{OwnWrites, ReadPoint};
 use crate::error::Result;
 use crate::memtable::{Found, FoundOp};
-use crate::row::{Projection, Row, RowBatchBuilder};
+use crate::row::{Projection, ReadSchema, Row, RowBatchBuilder};
 use crate::rowset::RowHandle;
-use crate::schema::Schema;
 use crate::view::TabletView;
 
 /// The row of a key, with the columns of `projection`.
@@ -27,17 +26,17 @@ use crate::view::TabletView;
 /// `Corruption`, `Io`.
 pub(crate) fn get(
     point: &ReadPoint,
-    schema: &Arc<Schema>,
+    reads: &Arc<ReadSchema>,
     projection: &Projection,
     probe: &KeyProbe<'_>,
 ) -> Result<Option<Row>> {
-    let mut batch = RowBatchBuilder::new(Arc::clone(schema), projection.clone());
+    let mut batch = RowBatchBuilder::new(Arc::clone(reads), projection.clone());
     let is_there = if projection.needs_row() {
         push_row(point, probe, &mut batch)?
     } else {
         let is_there = exists(point, probe)?;
         if is_there {
-            batch.push(probe.key(), &[], schema.version())?;
+            batch.push(probe.key(), &[], reads.schema().version())?;
         }
         is_there
     };

@@ -13,9 +13,8 @@ use super::ReadPoint;
 use super::fetch::missing_rowset;
 use super::get::{Hit, exists, find, with_scratch};
 use crate::error::Result;
-use crate::row::{Projection, Row, RowBatchBuilder};
+use crate::row::{Projection, ReadSchema, Row, RowBatchBuilder};
 use crate::rowset::RowsetCursor;
-use crate::schema::Schema;
 
 /// The rows of encoded `keys`, with the columns of `projection`, in the order of `keys`. A key may stand there several
 /// times.
@@ -24,13 +23,13 @@ use crate::schema::Schema;
 /// `Corruption`, `Io`: of any key, for all of them.
 pub(crate) fn multi_get(
     point: &ReadPoint,
-    schema: &Arc<Schema>,
+    reads: &Arc<ReadSchema>,
     projection: &Projection,
     keys: &[&[u8]],
 ) -> Result<Vec<Option<Row>>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_unstable_by_key(|&asked| keys[asked]);
-    let mut batch = RowBatchBuilder::new(Arc::clone(schema), projection.clone());
+    let mut batch = RowBatchBuilder::new(Arc::clone(reads), projection.clone());
     // Where in the batch the row of each key asked is.
     let mut places: Vec<Option<usize>> = vec![None; keys.len()];
     let mut on_disk: Vec<OnDisk> = Vec::new();
@@ -51,7 +50,7 @@ pub(crate) fn multi_get(
                 Some(Hit::Disk { version, location }) => on_disk.push(OnDisk { location, version, asked }),
             }
         } else if exists(point, &probe)? {
-            batch.push(probe.key(), &[], schema.version())?;
+            batch.push(probe.key(), &[], reads.schema().version())?;
             places[asked] = Some(batch.len() - 1);
         }
     }

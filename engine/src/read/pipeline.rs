@@ -21,8 +21,7 @@ use super::predicate::Filter;
 use super::{ReadPoint, ScanSource};
 use crate::error::{Error, Result};
 use crate::memtable::Fetch;
-use crate::row::{Projection, RowBatchBuilder};
-use crate::schema::Schema;
+use crate::row::{Projection, ReadSchema, RowBatchBuilder, Translator};
 use crate::transaction::ScanReads;
 
 /// The first batch is small: many scans want few rows.
@@ -37,7 +36,7 @@ const EXAMINED_PER_STAGED: usize = 64;
 /// What a scan is to do, all arguments checked.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    pub(super) schema: Arc<Schema>,
+    pub(super) reads: Arc<ReadSchema>,
     pub(super) projection: Projection,
     pub(super) filter: Option<Filter>,
     pub(super) range: KeyRange,
@@ -48,7 +47,7 @@ pub(super) struct Plan {
 
 impl Plan {
     fn filters_rows(&self) -> bool {
-        self.filter.as_ref().is_some_and(|filter| filter.reads_from(self.schema.key_columns()))
+        self.filter.as_ref().is_some_and(|filter| filter.reads_from(self.reads.schema().key_columns()))
     }
 }
 
@@ -105,6 +104,8 @@ pub(super) struct Pipeline {
     filters_rows: bool,
     state: State,
     stage: Stage,
+    /// For rows that the filter has to see. Others are translated where they are kept.
+    translator: Translator,
     /// For key columns that must be unescaped.
     scratch: Vec<u8>,
     batch_rows: usize,
@@ -148,6 +149,7 @@ impl Pipeline {
             filters_rows,
             state,
             stage: Stage::default(),
+            translator: Translator::new(Arc::clone(&plan.reads)),
             scratch: Vec::new(),
             batch_rows: BATCH_ROWS_MIN,
             left: plan.limit,
@@ -228,14 +230,14 @@ impl Pipeline {
                 let wanted = match &self.plan.filter {
                     None => Some(true),
                     Some(filter) => {
-                        let layout = self.plan.schema.key_layout();
+                        let layout = self.plan.reads.schema().key_layout();
                         filter.decide(&mut KeyColumns { layout, key, scratch: &mut self.scratch })?
                     }
                 };
                 match wanted {
                     Some(true) if self.gives_rows => self.stage.push(key, visible, Decided::Yes),
                     Some(true) if !self.filters_rows => {
-                        sink.push(key, &[], self.plan.schema.version())?;
+                        sink.push(key, &[], self.plan.reads.schema().version())?;
                         self.left -= 1;
                     }
                     Some(true) => self.stage.push_key(key),
@@ -259,15 +261,15 @@ impl Pipeline {
         let (State::Reading(input) | State::Draining(input)) = &mut self.state else { return Ok(()) };
         while self.left > 0 && sink.bytes() < BATCH_BYTES {
             let Some(Staged { key, place, decided }) = self.stage.next() else { break };
-            let (schema, row) = match place {
+            let reader = self.plan.reads.schema();
+            let (mut schema, mut row) = match place {
                 Place::Disk { location, version } => input.fetcher.get(key, location, version)?,
                 Place::Memory { schema, row } => (schema, row),
-                Place::NotNeeded => (self.plan.schema.version(), &[][..]),
+                Place::NotNeeded => (reader.version(), &[][..]),
             };
-            check_schema(&self.plan.schema, schema)?;
             if let (Decided::NotYet, Some(filter)) = (decided, &self.plan.filter) {
-                let scratch = &mut self.scratch;
-                let mut columns = RowColumns { schema: &self.plan.schema, key, row, scratch };
+                (schema, row) = (reader.version(), self.translator.translate(schema, row)?);
+                let mut columns = RowColumns { schema: reader, key, row, scratch: &mut self.scratch };
                 if filter.decide(&mut columns)? != Some(true) {
                     continue;
                 }
@@ -277,21 +279,6 @@ impl Pipeline {
         }
         Ok(())
     }
-}
-
-/// A row of another schema version than the table's cannot be read (until schemas can change).
-#[inline]
-pub(super) fn check_schema(schema: &Schema, found: SchemaVersion) -> Result<()> {
-    if found == schema.version() {
-        return Ok(());
-    }
-    Err(wrong_schema(schema, found))
-}
-
-#[cold]
-fn wrong_schema(schema: &Schema, found: SchemaVersion) -> Error {
-    let expected = schema.version();
-    Error::corruption(format!("a row was written with schema version {found}, the table has {expected}"))
 }
 
 /// Keys that are wanted, or may be, with where their rows lie.

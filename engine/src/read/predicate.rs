@@ -176,7 +176,12 @@ impl Filter {
 
     /// Whether it reads a column at that place of the schema or after it.
     pub(crate) fn reads_from(&self, column: usize) -> bool {
-        self.0.reads_from(column)
+        self.0.reads(&|read| read >= column)
+    }
+
+    /// Whether it reads the column at that place of the schema.
+    pub(crate) fn reads(&self, column: usize) -> bool {
+        self.0.reads(&|read| read == column)
     }
 
     /// What must hold of single columns whenever the whole holds.
@@ -235,11 +240,12 @@ impl Node<String> {
 }
 
 impl Node<usize> {
-    fn reads_from(&self, first: usize) -> bool {
+    /// Whether it reads a column for which `is_it` answers yes.
+    fn reads(&self, is_it: &dyn Fn(usize) -> bool) -> bool {
         match self {
-            Node::Compare { column, .. } | Node::IsNull { column } => *column >= first,
-            Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|node| node.reads_from(first)),
-            Node::Not(node) => node.reads_from(first),
+            Node::Compare { column, .. } | Node::IsNull { column } => is_it(*column),
+            Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|node| node.reads(is_it)),
+            Node::Not(node) => node.reads(is_it),
         }
     }
 

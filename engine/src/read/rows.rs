@@ -19,7 +19,7 @@ struct Feed {
 impl Feed {
     fn new(pipeline: Pipeline) -> Feed {
         let plan = pipeline.plan();
-        let builder = RowBatchBuilder::new(Arc::clone(&plan.schema), plan.projection.clone());
+        let builder = RowBatchBuilder::new(Arc::clone(&plan.reads), plan.projection.clone());
         Feed { pipeline, builder }
     }
 

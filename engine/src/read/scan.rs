@@ -14,7 +14,7 @@ use super::pipeline::{Counter, Pipeline, Plan, Sink};
 use super::{Batches, Cursor, Predicate, ReadPoint, Records, Rows, bounds, partition};
 use crate::error::{Error, Result};
 use crate::record::{FromRow, Record};
-use crate::row::Projection;
+use crate::row::{Projection, ReadSchema};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::transaction::ScanReads;
@@ -22,8 +22,8 @@ use crate::value::AsValue;
 
 /// What a scan needs to know of its table.
 pub(crate) trait ScanSource: Send + Sync {
-    /// The table's schema.
-    fn schema(&self) -> &Arc<Schema>;
+    /// The schema that it is read in.
+    fn reads(&self) -> &Arc<ReadSchema>;
 
     /// What a read that begins now sees: the latest, or what `snapshot` sees.
     ///
@@ -141,7 +141,7 @@ impl Scan {
     /// Gives only these columns, in this order. Fewer columns are cheaper, and key columns alone need no row at all.
     pub fn columns<N: AsRef<str>>(self, names: impl IntoIterator<Item = N>) -> Scan {
         self.set(|scan| {
-            scan.projection = Some(Projection::named(scan.source.schema(), names)?);
+            scan.projection = Some(Projection::named(scan.source.reads().schema(), names)?);
             Ok(())
         })
     }
@@ -149,7 +149,7 @@ impl Scan {
     /// Gives only the columns that `T` reads, for [`rows`](Scan::rows) or [`cursor`](Scan::cursor) and
     /// [`RowRef::to`](crate::RowRef::to). Those that the table lacks are left to the defaults of `T`.
     pub fn columns_of<'r, T: FromRow<'r>>(self) -> Scan {
-        let schema = Arc::clone(self.source.schema());
+        let schema = Arc::clone(self.source.reads().schema());
         self.columns(T::FIELDS.iter().filter(|name| schema.column_index(name).is_some()))
     }
 
@@ -188,7 +188,8 @@ impl Scan {
     /// Starts the scan, row by row. The rows are handles that can be kept, and keep the batch that they came in.
     ///
     /// # Errors
-    /// `InvalidArgument` if the scan was told something wrong, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
+    /// `InvalidArgument` if the scan was told something wrong, `SchemaMismatch` if a column that it reads was dropped since
+    /// the table was opened, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
     pub fn rows(self) -> Result<Rows> {
         Ok(Rows::new(self.start()?))
     }
@@ -252,7 +253,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::rows`].
     pub fn count(mut self) -> Result<u64> {
-        self.projection = Some(Projection::named(self.source.schema(), [""; 0])?);
+        self.projection = Some(Projection::named(self.source.reads().schema(), [""; 0])?);
         let mut pipeline = self.start()?;
         let mut count = 0;
         loop {
@@ -299,27 +300,32 @@ impl Scan {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        let schema = Arc::clone(self.source.schema());
-        let filter = self.filter.as_ref().map(|filter| filter.compile(&schema)).transpose()?;
+        let reads = Arc::clone(self.source.reads());
+        let schema = reads.schema();
+        let filter = self.filter.as_ref().map(|filter| filter.compile(schema)).transpose()?;
         let range = match &filter {
-            Some(filter) => self.range.intersect(&bounds::implied(&schema, filter)),
+            Some(filter) => self.range.intersect(&bounds::implied(schema, filter)),
             None => self.range.clone(),
         };
         let projection = match &self.projection {
             Some(projection) => projection.clone(),
-            None => Projection::all(&schema),
+            None => Projection::all(schema),
         };
         let point = match &self.point {
             Some(point) => point.clone(),
             None => self.source.pin(None)?,
         };
+        reads.check_columns(|column| {
+            projection.columns().contains(&column)
+                || filter.as_ref().is_some_and(|filter| filter.reads(column))
+        })?;
         let limit = self.limit.unwrap_or(u64::MAX);
-        Ok((Plan { schema, projection, filter, range, direction: self.direction, limit }, point))
+        Ok((Plan { reads, projection, filter, range, direction: self.direction, limit }, point))
     }
 
     fn narrow(self, range: impl FnOnce(&Schema) -> Result<KeyRange>) -> Scan {
         self.set(|scan| {
-            scan.range = scan.range.intersect(&range(scan.source.schema())?);
+            scan.range = scan.range.intersect(&range(scan.source.reads().schema())?);
             Ok(())
         })
     }

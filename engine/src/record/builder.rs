@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A row or a key that is filled column by column, in any order; see [`Schema::row`] and [`Schema::key`].
 ///
-/// Columns that get no value are null if they can be, else the record is refused. It owns its values, and can be
+/// Columns that get no value have their default, or are null if they can be; else the record is refused. It owns its values, and can be
 /// cleared and filled again without new memory.
 ///
 /// ```
@@ -117,10 +117,11 @@ impl Record for RowBuilder<'_> {
             Slot::Binary(range) => Value::Binary(&self.bytes[range.clone()]),
             Slot::Missing => {
                 let column = &self.schema.columns()[index];
-                if !column.nullable {
-                    return Err(Error::invalid(format!("no value for column {:?}", column.name)));
+                match column.default_value() {
+                    Some(value) => value,
+                    None if column.nullable => Value::Null,
+                    None => return Err(Error::invalid(format!("no value for column {:?}", column.name))),
                 }
-                Value::Null
             }
         })
     }

@@ -3,7 +3,7 @@
 use super::{Record, encode_key, encode_record};
 use crate::error::ErrorKind;
 use crate::row::tests::arbitrary::{schema_and_record, values};
-use crate::row::{Projection, ROW_BYTES_MAX, Row, RowBatchBuilder};
+use crate::row::{Projection, ROW_BYTES_MAX, ReadSchema, Row, RowBatchBuilder};
 use crate::schema::Schema;
 use encoded_key::{Date, Decimal, KEY_BYTES_MAX, KeyDecoder, Timestamp, Type, Value};
 use proptest::prelude::*;
@@ -229,7 +229,7 @@ fn a_row_that_was_read_is_a_record() {
     let schema = Arc::new(metrics());
     let mut out = Vec::new();
     let (key, row) = encode_record(&schema, &(17, "cpu", 0.5, -3, "peak"), &mut out).expect("fits");
-    let mut builder = RowBatchBuilder::new(Arc::clone(&schema), Projection::all(&schema));
+    let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
     builder.push(&out[key], &out[row], schema.version()).expect("a row of this schema");
     let row = Row::new(builder.finish(), 0);
     let mut again = Vec::new();

@@ -5,12 +5,13 @@
 //! are full they are written out, between two batches.
 //!
 //! The manifest names a table, and a ceiling of versions, before the log may speak of them. If the log does and the
-//! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption.
+//! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption. So it is with the schema of a
+//! row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use codec::{TabletId, Version};
+use codec::{SchemaVersion, TableId, TabletId, Version};
 use pkindex::Retention;
 use wal::Scan;
 
@@ -20,10 +21,11 @@ use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
 use crate::flush::{rowset_options, tablet_edit, write_memtable, written_bytes};
-use crate::manifest::{Edit, Owner, State};
+use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
 use crate::row::ROW_BYTES_MAX;
+use crate::schema::Schema;
 
 /// What becomes of the operations that are replayed.
 pub(super) trait Sink {
@@ -74,6 +76,7 @@ pub(super) fn walk(
         log_bytes: scan.record_bytes(),
         ..RecoveryReport::default()
     };
+    let schemas = schema_versions(state)?;
     let (next_table, ceiling) = (state.next_table, state.version_ceiling);
     let mut last_version = ceiling;
     let mut least = Version(1);
@@ -101,7 +104,7 @@ pub(super) fn walk(
             least = version.next();
             match tablet_of(state, &op, version) {
                 Some(tablet) => {
-                    check(&op, state)
+                    check(&op, &schemas)
                         .map_err(|error| error.context(format!("the batch in the log at {at}")))?;
                     sink.apply(tablet, &op, version);
                     report.replayed_operations += 1;
@@ -154,7 +157,13 @@ fn tablet_of(state: &State, op: &Op<'_>, version: Version) -> Option<TabletId> {
     (version > state.tablets.get(&tablet)?.flushed_through).then_some(tablet)
 }
 
-fn check(op: &Op<'_>, state: &State) -> Result<(), Error> {
+/// The newest schema version of each table.
+fn schema_versions(state: &State) -> Result<BTreeMap<TableId, SchemaVersion>, Error> {
+    let version = |table: &TableDesc| Ok((table.id, Schema::decode(&table.schema)?.version()));
+    state.tables.values().map(version).collect()
+}
+
+fn check(op: &Op<'_>, schemas: &BTreeMap<TableId, SchemaVersion>) -> Result<(), Error> {
     if op.kind == OpKind::Update {
         return Err(Error::corruption("an update, which is never logged"));
     }
@@ -163,7 +172,14 @@ fn check(op: &Op<'_>, state: &State) -> Result<(), Error> {
         let len = op.row.len();
         return Err(Error::corruption(format!("a row of {len} bytes, at most {ROW_BYTES_MAX} are written")));
     }
-    debug_assert!(state.tables.contains_key(&op.table));
+    // The manifest names a schema before the log may speak of it.
+    let newest = schemas.get(&op.table).copied().expect("the operation is on a table that there is");
+    if op.kind == OpKind::Put && (op.schema.0 == 0 || op.schema > newest) {
+        return Err(Error::corruption(format!(
+            "a row of schema version {}, but the manifest knows the versions 1 to {newest} of table {} only: it has lost edits",
+            op.schema, op.table
+        )));
+    }
     Ok(())
 }
 
@@ -192,8 +208,6 @@ fn write_out(
 
 #[cfg(test)]
 mod tests {
-    use codec::{SchemaVersion, TableId};
-
     use super::*;
     use crate::error::ErrorKind;
 
@@ -201,17 +215,26 @@ mod tests {
     #[test]
     fn a_row_that_is_longer_than_any_is_damage() {
         let row = vec![0; ROW_BYTES_MAX + 1];
-        let mut state = State::default();
-        let table = crate::manifest::TableDesc {
-            id: TableId(1),
-            name: "t".into(),
-            schema: Vec::new(),
-            tablets: vec![TabletId(1)],
-        };
-        state.tables.insert(table.id, table);
+        let state = BTreeMap::from([(TableId(1), SchemaVersion(1))]);
         let op = |row| Op { kind: OpKind::Put, table: TableId(1), schema: SchemaVersion(1), key: b"k", row };
         check(&op(&row[1..]), &state).expect("the longest row there is");
         let error = check(&op(&row), &state).expect_err("one byte more");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    }
+
+    /// Its columns are not known: what stands in the row would be read as something else.
+    #[test]
+    fn a_row_of_a_schema_that_the_manifest_does_not_know_is_damage() {
+        let state = BTreeMap::from([(TableId(1), SchemaVersion(2))]);
+        let op =
+            |kind, schema| Op { kind, table: TableId(1), schema: SchemaVersion(schema), key: b"k", row: b"" };
+        for schema in [1, 2] {
+            check(&op(OpKind::Put, schema), &state).expect("a version that the table has had");
+        }
+        check(&op(OpKind::Delete, 3), &state).expect("a deletion has no row");
+        for schema in [0, 3] {
+            let error = check(&op(OpKind::Put, schema), &state).expect_err("an unknown version");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, file_name};
 use crate::recovery::log_options;
+use crate::schema::RowLayouts;
 
 /// The newest operation on a key.
 pub(super) struct LogOp {
@@ -170,6 +171,7 @@ impl Taker<'_> {
         {
             *last = record.first_version.0.saturating_sub(1).max(*first);
         }
+        self.look_for_lost_schemas(record);
         // All of a batch or nothing.
         if let Err(why) = self.check_batch(record) {
             let (at, bytes) = (record.position, record.end.offset.saturating_sub(record.position.offset));
@@ -215,6 +217,25 @@ impl Taker<'_> {
                  up to {} only",
                 op.table, state.next_table, state.version_ceiling
             ));
+        }
+    }
+
+    /// It names a schema, too. Its rows may be readable by what files say of themselves.
+    fn look_for_lost_schemas(&mut self, record: &wal::ReplayRecord<'_>) {
+        if !self.root.is_whole || self.lost_edits.is_some() {
+            return;
+        }
+        for op in Ops::new(record.body).flatten().filter(|op| op.kind == OpKind::Put) {
+            let Some(table) = self.tables.get(&op.table) else { continue };
+            let newest = table.schema.version();
+            if op.schema > newest {
+                self.lost_edits = Some(format!(
+                    "it has lost edits: the log holds a row of schema version {} of table {}, and it knows versions up to \
+                     {newest} only",
+                    op.schema, op.table
+                ));
+                return;
+            }
         }
     }
 
@@ -313,8 +334,5 @@ pub(super) fn is_key(table: &Table, key: &[u8]) -> Result<(), String> {
 
 /// Whether bytes are a row of a table.
 pub(super) fn is_row(table: &Table, schema: SchemaVersion, row: &[u8]) -> Result<(), String> {
-    if schema != table.schema.version() {
-        return Err(format!("schema version {} expected, {schema} found", table.schema.version()));
-    }
-    table.schema.row_layout().verify(row).map_err(|error| error.to_string())
+    RowLayouts::new(&table.schema).verify(schema, row).map_err(|error| error.to_string())
 }

@@ -92,8 +92,18 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Adds a table, if its schema can be read.
+    /// Adds a table, if its schema can be read. If it is known already, the newer schema counts: the table was altered, and
+    /// that edit of the manifest is lost.
     fn add(&mut self, desc: TableDesc, report: &mut RepairReport) -> Result<Option<TabletId>, Error> {
+        if let Some(known) = self.tables.get_mut(&desc.id) {
+            if let Ok(schema) = Schema::decode(&desc.schema)
+                && schema.version() > known.schema.version()
+                && schema.comes_of(&known.schema)
+            {
+                (known.desc.schema, known.schema) = (desc.schema, Arc::new(schema));
+            }
+            return Ok(Some(known.tablet));
+        }
         let schema = match Schema::decode(&desc.schema) {
             Ok(schema) => Arc::new(schema),
             Err(error) if error.kind() == ErrorKind::UnsupportedFormat => return Err(error),
@@ -114,13 +124,8 @@ impl Finder<'_> {
             report.lose(Loss::new(LossKind::Table, why).of_table(&desc.name));
             return Ok(None);
         }
-        self.tables.entry(id).or_insert(Table {
-            desc,
-            tablet,
-            schema,
-            flushed_through: Version(0),
-            index: Vec::new(),
-        });
+        let flushed_through = Version(0);
+        self.tables.insert(id, Table { desc, tablet, schema, flushed_through, index: Vec::new() });
         Ok(Some(tablet))
     }
 
@@ -163,7 +168,7 @@ impl Finder<'_> {
                         tablets: vec![owner.tablet],
                     };
                     let table = desc.id;
-                    if self.tables.contains_key(&table) || self.add(desc, report)?.is_some() {
+                    if self.add(desc, report)?.is_some() {
                         self.put(table, IndexSource { id, expected: None, versions });
                     }
                 }

@@ -6,7 +6,7 @@
 //! Invariant: nothing is allocated per row. The exception is a key column whose bytes are not its value (a NUL in a
 //! string that is not the key's last, any descending string): its value is made when it is first asked for.
 
-use super::{Projection, RowRef};
+use super::{Projection, ReadSchema, RowRef, Translator};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Schema;
 use codec::SchemaVersion;
@@ -202,7 +202,7 @@ impl Packed {
 /// Collects rows for a [`RowBatch`], in memory that it gets back from batches that nobody holds any more.
 #[derive(Debug)]
 pub(crate) struct RowBatchBuilder {
-    schema: Arc<Schema>,
+    translator: Translator,
     projection: Projection,
     keys: Packed,
     rows: Packed,
@@ -213,9 +213,10 @@ pub(crate) struct RowBatchBuilder {
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
 impl RowBatchBuilder {
-    /// For rows of `schema`, of which readers see `projection`.
-    pub(crate) fn new(schema: Arc<Schema>, projection: Projection) -> RowBatchBuilder {
-        RowBatchBuilder { schema, projection, keys: Packed::default(), rows: Packed::default(), len: 0 }
+    /// For rows as `reads` shows them, of which readers see `projection`.
+    pub(crate) fn new(reads: Arc<ReadSchema>, projection: Projection) -> RowBatchBuilder {
+        let translator = Translator::new(reads);
+        RowBatchBuilder { translator, projection, keys: Packed::default(), rows: Packed::default(), len: 0 }
     }
 
     /// How many rows it has.
@@ -236,42 +237,14 @@ impl RowBatchBuilder {
     /// them; pass an empty slice if it doesn't.
     ///
     /// # Errors
-    /// `Corruption` for a schema version that the table never had; the builder is as before.
+    /// `Corruption` for a schema version that the table never had, or for a row of another version that is damaged; the
+    /// builder is as before.
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], row: &[u8], version: SchemaVersion) -> Result<()> {
-        self.push_with(key, |rows| {
-            rows.extend_from_slice(row);
-            Ok(version)
-        })
-    }
-
-    /// Adds a row whose bytes `fill` puts at the end of the buffer, if the projection needs them: else `fill` is not
-    /// called. It answers with the version of the schema that the row was written with.
-    ///
-    /// # Errors
-    /// Those of `fill`, and `Corruption` for a schema version that the table never had; the builder is as before.
-    #[inline]
-    pub(crate) fn push_with(
-        &mut self,
-        key: &[u8],
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<SchemaVersion>,
-    ) -> Result<()> {
         let is_first = self.len == 0;
         if self.projection.needs_row() {
-            let rows = self.rows.start(is_first);
-            let start = rows.len();
-            let filled = match fill(rows) {
-                Ok(version) if version == self.schema.version() => Ok(()),
-                Ok(version) => Err(self.unknown_version(version)),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = filled {
-                self.rows.bytes.truncate(start);
-                if !is_first {
-                    self.rows.ends.pop();
-                }
-                return Err(error);
-            }
+            let row = self.translator.translate(version, row)?;
+            self.rows.start(is_first).extend_from_slice(row);
         }
         if self.projection.needs_key() {
             self.keys.start(is_first).extend_from_slice(key);
@@ -283,7 +256,7 @@ impl RowBatchBuilder {
     /// The rows so far, as a batch; the builder is empty then.
     pub(crate) fn finish(&mut self) -> Arc<RowBatch> {
         Arc::new(RowBatch {
-            schema: Arc::clone(&self.schema),
+            schema: Arc::clone(self.translator.schema()),
             projection: self.projection.clone(),
             keys: std::mem::take(&mut self.keys),
             rows: std::mem::take(&mut self.rows),
@@ -304,11 +277,5 @@ impl RowBatchBuilder {
             rows.clear();
             (self.keys, self.rows) = (keys, rows);
         }
-    }
-
-    #[cold]
-    fn unknown_version(&self, version: SchemaVersion) -> Error {
-        let ours = self.schema.version();
-        Error::corruption(format!("a row of schema version {version}, the table's is {ours}"))
     }
 }

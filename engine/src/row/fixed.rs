@@ -71,3 +71,13 @@ pub(super) fn decode(ty: Type, bytes: &[u8]) -> Option<Value<'static>> {
         Type::String | Type::Binary => return None,
     })
 }
+
+/// Reads a value, not null, from the bytes that it has in a row, whatever its type; `None` if no value has these bytes.
+pub(crate) fn decode_value(ty: Type, bytes: &[u8]) -> Option<Value<'_>> {
+    match ty {
+        Type::String => std::str::from_utf8(bytes).ok().map(Value::String),
+        Type::Binary => Some(Value::Binary(bytes)),
+        _ if ty.fixed_width() == Some(bytes.len()) => decode(ty, bytes),
+        _ => None,
+    }
+}

@@ -60,7 +60,8 @@ pub(super) enum Place {
 
 impl RowLayout {
     /// The layout of rows with these columns, none of them of the key.
-    pub(crate) fn new(columns: &[Column]) -> RowLayout {
+    pub(crate) fn new<'c>(columns: impl IntoIterator<Item = &'c Column>) -> RowLayout {
+        let columns: Vec<&Column> = columns.into_iter().collect();
         let null_bits = columns.iter().filter(|column| column.nullable).count();
         let mut next_null_bit = 0;
         let mut fixed_end = null_bits.div_ceil(8);

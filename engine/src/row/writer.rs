@@ -16,6 +16,7 @@ pub(crate) struct RowWriter<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     next_column: usize,
+    bytes_max: usize,
     finished: bool,
 }
 
@@ -24,9 +25,16 @@ impl<'a> RowWriter<'a> {
     #[inline]
     #[must_use]
     pub(crate) fn new(layout: &'a RowLayout, out: &'a mut Vec<u8>) -> RowWriter<'a> {
+        RowWriter::with_limit(layout, out, ROW_BYTES_MAX)
+    }
+
+    /// Starts a row that is not written to disk and may be longer than one that is.
+    #[inline]
+    #[must_use]
+    pub(super) fn with_limit(layout: &'a RowLayout, out: &'a mut Vec<u8>, bytes_max: usize) -> RowWriter<'a> {
         let start = out.len();
         out.resize(start + layout.head_bytes(), 0);
-        RowWriter { layout, out, start, next_column: 0, finished: false }
+        RowWriter { layout, out, start, next_column: 0, bytes_max, finished: false }
     }
 
     /// Writes the value of the next column.
@@ -83,12 +91,13 @@ impl<'a> RowWriter<'a> {
 
     fn put_text(&mut self, slot: &Slot, ordinal: usize, bytes: &[u8]) -> Result<()> {
         let row_bytes = self.out.len() - self.start;
-        if bytes.len() > ROW_BYTES_MAX - row_bytes.min(ROW_BYTES_MAX) {
+        if bytes.len() > self.bytes_max - row_bytes.min(self.bytes_max) {
             let text = format!(
-                "column {:?}: {} bytes make a row of {}, the most is {ROW_BYTES_MAX}",
+                "column {:?}: {} bytes make a row of {}, the most is {}",
                 slot.name,
                 bytes.len(),
-                row_bytes.saturating_add(bytes.len())
+                row_bytes.saturating_add(bytes.len()),
+                self.bytes_max
             );
             return Err(Error::invalid(text));
         }

@@ -17,6 +17,9 @@ pub struct Schema {
     pub next_column_id: u32,
     #[prost(message, repeated, tag = "5")]
     pub columns: ::prost::alloc::vec::Vec<Column>,
+    /// Columns that were dropped, in the order of their ids. Rows of the versions that had them still have them.
+    #[prost(message, repeated, tag = "6")]
+    pub dropped: ::prost::alloc::vec::Vec<DroppedColumn>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Column {
@@ -39,6 +42,21 @@ pub struct Column {
     /// Only in a key column: its values sort from the greatest to the least.
     #[prost(bool, tag = "7")]
     pub descending: bool,
+    /// The schema version that brought it: rows of earlier versions do not have it. 0 stands for 1.
+    #[prost(uint32, tag = "8")]
+    pub added_in: u32,
+    /// Never in a key column: what it holds in rows that were written without it, as its bytes are in a row. Absent if
+    /// that is null, or if there is no such value.
+    #[prost(bytes = "vec", optional, tag = "9")]
+    pub default: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DroppedColumn {
+    #[prost(message, optional, tag = "1")]
+    pub column: ::core::option::Option<Column>,
+    /// The schema version that took it away.
+    #[prost(uint32, tag = "2")]
+    pub dropped_in: u32,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

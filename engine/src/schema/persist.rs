@@ -2,12 +2,15 @@
 //!
 //! Invariant: what is decoded passes the checks that a new schema passes, or is refused.
 
-use super::{Column, Schema, pb};
+use super::{Column, DroppedColumn, Schema, pb};
 use crate::error::{Error, ErrorKind, Result};
 use codec::{ColumnId, SchemaVersion};
 use encoded_key::{CODEC_VERSION, Type};
 use prost::Message as _;
 use std::sync::Arc;
+
+/// The version of a table's first schema, which is left out of the bytes.
+const FIRST: SchemaVersion = SchemaVersion(1);
 
 impl Schema {
     /// The schema as bytes, for the manifest.
@@ -18,6 +21,7 @@ impl Schema {
             key_columns: u32::try_from(self.key_columns()).expect("at most 1,000 columns"),
             next_column_id: self.next_column_id.0,
             columns: self.columns.iter().map(encode_column).collect(),
+            dropped: self.dropped.iter().map(encode_dropped).collect(),
         };
         message.encode_to_vec()
     }
@@ -50,8 +54,9 @@ impl Schema {
         let key_columns = usize::try_from(message.key_columns)
             .map_err(|_| Error::corruption(format!("schema: {} key columns", message.key_columns)))?;
         let columns = message.columns.into_iter().map(decode_column).collect::<Result<Vec<Column>>>()?;
+        let dropped = message.dropped.into_iter().map(decode_dropped).collect::<Result<Vec<_>>>()?;
         let (version, next_id) = (SchemaVersion(message.version), ColumnId(message.next_column_id));
-        Schema::from_parts(version, next_id, columns, key_columns)
+        Schema::from_parts(version, next_id, columns, dropped, key_columns)
             .map_err(|error| error.with_kind(ErrorKind::Corruption).context("schema"))
     }
 }
@@ -66,7 +71,19 @@ fn encode_column(column: &Column) -> pb::Column {
         scale,
         nullable: column.nullable,
         descending: column.descending,
+        added_in: if column.added_in == FIRST { 0 } else { column.added_in.0 },
+        default: column.default.as_deref().map(<[u8]>::to_vec),
     }
+}
+
+fn encode_dropped(dropped: &DroppedColumn) -> pb::DroppedColumn {
+    pb::DroppedColumn { column: Some(encode_column(&dropped.column)), dropped_in: dropped.dropped_in.0 }
+}
+
+fn decode_dropped(dropped: pb::DroppedColumn) -> Result<DroppedColumn> {
+    let column =
+        dropped.column.ok_or_else(|| Error::corruption("schema: a dropped column without a column"))?;
+    Ok(DroppedColumn { column: decode_column(column)?, dropped_in: SchemaVersion(dropped.dropped_in) })
 }
 
 fn decode_column(column: pb::Column) -> Result<Column> {
@@ -77,6 +94,8 @@ fn decode_column(column: pb::Column) -> Result<Column> {
         ty,
         nullable: column.nullable,
         descending: column.descending,
+        added_in: if column.added_in == 0 { FIRST } else { SchemaVersion(column.added_in) },
+        default: column.default.map(Arc::from),
     })
 }
 

@@ -54,7 +54,9 @@ fn validate_and_submit(
     // What was read comes first, so that the numbers of its tables are those of the targets.
     let mut targets = reads.tables.clone();
     let written = std::mem::take(&mut buffer.targets);
-    targets.extend(written.into_iter().filter(|table| reads.tables.iter().all(|read| read.id != table.id)));
+    targets.extend(
+        written.into_iter().filter(|table| reads.tables.iter().all(|read| !Arc::ptr_eq(read, table))),
+    );
     let mut submission = Box::new(Submission {
         body: std::mem::take(&mut buffer.body),
         operations: buffer.operations,

@@ -11,7 +11,7 @@ use crate::catalog::TableCore;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::read::{OwnWrites, ReadPoint, ScanSource};
-use crate::schema::Schema;
+use crate::row::ReadSchema;
 use crate::snapshot::Snapshot;
 use crate::table::pin;
 
@@ -25,8 +25,8 @@ pub(super) struct Source {
 }
 
 impl ScanSource for Source {
-    fn schema(&self) -> &Arc<Schema> {
-        &self.table.schema
+    fn reads(&self) -> &Arc<ReadSchema> {
+        &self.table.reads
     }
 
     fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint> {

@@ -1,18 +1,26 @@
 //! Writes: each is acknowledged, refused for what the model says, or fails because of the failure; then the engine's
 //! health says what became of it.
 
-use nyala::{Durability, Error, ErrorKind, Health, Table};
+use nyala::{Durability, Error, ErrorKind, Health, Table, Type, Value};
 
 use super::{Flow, World, schema};
 use crate::model::{Event, Op, Row, Verb};
 use crate::workload::Width;
 
+/// A row as the table takes it: what was added to it has its default.
+fn record<'a>(table: &'a Table, id: u32, row: &'a Row) -> Vec<Value<'a>> {
+    let text = row.text.as_deref().map_or(Value::Null, Value::String);
+    let added = table.schema().columns().iter().skip(3);
+    let added = added.map(|column| column.default_value().unwrap_or(Value::Null));
+    [Value::UInt(id.into()), Value::Int(row.number), text].into_iter().chain(added).collect()
+}
+
 fn single(table: &Table, op: &Op) -> Result<(), Error> {
     let id = op.id;
     match &op.verb {
-        Verb::Upsert(row) => table.upsert((id, row.number, row.text.as_deref())),
-        Verb::Insert(row) => table.insert((id, row.number, row.text.as_deref())),
-        Verb::InsertIgnore(row) => table.insert_ignore((id, row.number, row.text.as_deref())).map(|_| ()),
+        Verb::Upsert(row) => table.upsert(record(table, id, row)),
+        Verb::Insert(row) => table.insert(record(table, id, row)),
+        Verb::InsertIgnore(row) => table.insert_ignore(record(table, id, row)).map(|_| ()),
         Verb::Update(number) => table.update((id,)).set("number", *number).apply(),
         Verb::Delete => table.delete((id,)),
     }
@@ -33,9 +41,9 @@ impl World<'_> {
         for Op { table, id, verb } in &ops {
             let table = &self.tables[table];
             let added = match verb {
-                Verb::Upsert(row) => batch.upsert(table, (*id, row.number, row.text.as_deref())),
-                Verb::Insert(row) => batch.insert(table, (*id, row.number, row.text.as_deref())),
-                Verb::InsertIgnore(row) => batch.insert_ignore(table, (*id, row.number, row.text.as_deref())),
+                Verb::Upsert(row) => batch.upsert(table, record(table, *id, row)),
+                Verb::Insert(row) => batch.insert(table, record(table, *id, row)),
+                Verb::InsertIgnore(row) => batch.insert_ignore(table, record(table, *id, row)),
                 Verb::Update(number) => batch.update(table, (*id,), [("number", *number)]),
                 Verb::Delete => batch.delete(table, (*id,)),
             };
@@ -151,6 +159,24 @@ impl World<'_> {
                 let found = self.engine().existing_table(name);
                 assert_eq!(found.expect_err("it was not made").kind(), ErrorKind::NoSuchTable);
             }
+        }
+        Ok(())
+    }
+
+    /// A column is added, or dropped again; rows keep what the model knows of.
+    pub(super) fn alter(&mut self, name: &str) -> Flow {
+        let Some(table) = self.tables.get(name).cloned() else { return Ok(()) };
+        let alter = match table.schema().column_index("added") {
+            None => table.alter().add_column("added", Type::String, "what was added"),
+            Some(_) => table.alter().drop_column("added"),
+        };
+        match alter.apply() {
+            Ok(altered) => {
+                assert!(self.cause.is_none(), "a poisoned engine alters a table");
+                self.history.all_durable();
+                self.tables.insert(name.to_owned(), altered);
+            }
+            Err(error) => self.failed("alter a table", &error, None),
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ fn multi_get_answers_in_the_order_asked() {
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let point = world.point(world.version());
         let projection = Projection::named(&world.schema, ["text"]).expect("there is such a column");
-        let rows = read::multi_get(&point, &world.schema, &projection, &keys).expect("no fault");
+        let rows = read::multi_get(&point, &world.reads, &projection, &keys).expect("no fault");
         let texts: Vec<Option<String>> =
             rows.into_iter().map(|row| values(row).map(|row| row[0].clone())).collect();
         let expected = asked.map(|id| match id {
@@ -52,7 +52,7 @@ fn multi_get_answers_in_the_order_asked() {
     }
     let world = world();
     let all = Projection::all(&world.schema);
-    let none = read::multi_get(&world.point(world.version()), &world.schema, &all, &[]).expect("no fault");
+    let none = read::multi_get(&world.point(world.version()), &world.reads, &all, &[]).expect("no fault");
     assert!(none.is_empty());
 }
 
@@ -69,9 +69,9 @@ fn who_asks_for_no_value_column_reads_no_row() {
         let key = world.key((id,));
         let probe = KeyProbe::new(&key);
         assert_eq!(read::exists(&point, &probe).expect("no row is read"), expected);
-        let row = read::get(&point, &world.schema, &keys_only, &probe).expect("no row is read");
+        let row = read::get(&point, &world.reads, &keys_only, &probe).expect("no row is read");
         assert_eq!(values(row), expected.then(|| vec![id.to_string()]));
-        let rows = read::multi_get(&point, &world.schema, &keys_only, &[&key]).expect("no row is read");
+        let rows = read::multi_get(&point, &world.reads, &keys_only, &[&key]).expect("no row is read");
         assert_eq!(
             rows.into_iter().map(values).collect::<Vec<_>>(),
             [expected.then(|| vec![id.to_string()])]
@@ -117,7 +117,7 @@ fn rows_outlive_the_view_that_they_were_read_from() {
     let key = world.key((3u32,));
     let row = read::get(
         &world.point(world.version()),
-        &world.schema,
+        &world.reads,
         &Projection::all(&world.schema),
         &KeyProbe::new(&key),
     );

@@ -108,11 +108,11 @@ proptest! {
         let point = world.point(world.version());
         for projection in [vec!["a", "b", "c", "v", "s"], vec!["b", "a"], vec!["s"], vec![]] {
             let projection = crate::row::Projection::named(&world.schema, projection).expect("columns of the schema");
-            let rows = crate::read::multi_get(&point, &world.schema, &projection, &asked).expect("no fault");
+            let rows = crate::read::multi_get(&point, &world.reads, &projection, &asked).expect("no fault");
             prop_assert_eq!(rows.len(), asked.len());
             for (key, row) in asked.iter().zip(rows) {
                 let probe = encoded_key::KeyProbe::new(key);
-                let one = crate::read::get(&point, &world.schema, &projection, &probe).expect("no fault");
+                let one = crate::read::get(&point, &world.reads, &projection, &probe).expect("no fault");
                 let values = |row: crate::row::Row| printed(&row.to_values().expect("no damage"));
                 prop_assert_eq!(row.map(values), one.map(values));
             }

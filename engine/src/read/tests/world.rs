@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::{MemOp, Memtable};
 use crate::read::{ReadPoint, Scan, ScanSource};
 use crate::record::{Record, encode_key, encode_record};
+use crate::row::ReadSchema;
 use crate::rowset::{Rowset, RowsetOptions, RowsetWriter, Rowsets, WrittenRowset};
 use crate::schema::Schema;
 use crate::snapshot::{Registry, Snapshot};
@@ -28,6 +29,7 @@ pub(crate) type Values = Vec<String>;
 /// A tablet, its disk, and the model of it.
 pub(crate) struct World {
     pub(crate) schema: Arc<Schema>,
+    pub(crate) reads: Arc<ReadSchema>,
     pub(crate) disk: Arc<SimFs>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) registry: Arc<Registry>,
@@ -87,8 +89,10 @@ impl World {
     pub(crate) fn new(schema: Schema) -> World {
         let disk = World::empty_disk();
         let options = tiny_files();
+        let schema = Arc::new(schema);
         World {
-            schema: Arc::new(schema),
+            reads: ReadSchema::of(&schema),
+            schema,
             cache: Cache::new(64 << 10),
             registry: Arc::new(Registry::new(Version(0))),
             closed: Arc::default(),
@@ -246,7 +250,7 @@ impl World {
     /// A scan that sees nothing above `at`.
     pub(crate) fn scan_at(&self, at: Version) -> Scan {
         Scan::new(Arc::new(Source {
-            schema: Arc::clone(&self.schema),
+            reads: Arc::clone(&self.reads),
             view: self.view(),
             registry: Arc::clone(&self.registry),
             closed: Arc::clone(&self.closed),
@@ -257,14 +261,14 @@ impl World {
     /// A point read, printed.
     pub(crate) fn get(&self, key: &[u8], at: Version) -> Result<Option<Values>> {
         let projection = crate::row::Projection::all(&self.schema);
-        let row = crate::read::get(&self.point(at), &self.schema, &projection, &KeyProbe::new(key))?;
+        let row = crate::read::get(&self.point(at), &self.reads, &projection, &KeyProbe::new(key))?;
         row.map(|row| Ok(printed(&row.to_values()?))).transpose()
     }
 }
 
 /// A table's side of a scan.
 struct Source {
-    schema: Arc<Schema>,
+    reads: Arc<ReadSchema>,
     view: Arc<TabletView>,
     registry: Arc<Registry>,
     closed: Arc<AtomicBool>,
@@ -272,8 +276,8 @@ struct Source {
 }
 
 impl ScanSource for Source {
-    fn schema(&self) -> &Arc<Schema> {
-        &self.schema
+    fn reads(&self) -> &Arc<ReadSchema> {
+        &self.reads
     }
 
     fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint> {

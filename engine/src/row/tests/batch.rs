@@ -3,7 +3,7 @@
 use super::arbitrary::{record, schema, values};
 use crate::error::ErrorKind;
 use crate::record::encode_record;
-use crate::row::{Projection, Row, RowBatch, RowBatchBuilder, show_key};
+use crate::row::{Projection, ReadSchema, Row, RowBatch, RowBatchBuilder, show_key};
 use crate::schema::Schema;
 use codec::SchemaVersion;
 use encoded_key::{Type, Value};
@@ -30,7 +30,7 @@ const ROWS: [Metric; 3] = [
 ];
 
 fn batch(schema: &Arc<Schema>, projection: Projection) -> Arc<RowBatch> {
-    let mut builder = RowBatchBuilder::new(Arc::clone(schema), projection);
+    let mut builder = RowBatchBuilder::new(ReadSchema::of(schema), projection);
     let mut bytes = Vec::new();
     for row in &ROWS {
         let (key, row) = encode_record(schema, row, &mut bytes).expect("a row that fits");
@@ -116,7 +116,7 @@ fn a_wrong_type_names_the_column_and_both_types() {
 #[test]
 fn a_row_of_an_unknown_schema_is_corruption_and_leaves_the_builder() {
     let schema = metrics();
-    let mut builder = RowBatchBuilder::new(Arc::clone(&schema), Projection::all(&schema));
+    let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
     let mut bytes = Vec::new();
     let (key, row) = encode_record(&schema, &ROWS[0], &mut bytes).expect("a row that fits");
     let good = |builder: &mut RowBatchBuilder| {
@@ -139,7 +139,7 @@ fn a_row_of_an_unknown_schema_is_corruption_and_leaves_the_builder() {
 #[test]
 fn memory_of_a_batch_is_used_again_once_nobody_holds_it() {
     let schema = metrics();
-    let mut builder = RowBatchBuilder::new(Arc::clone(&schema), Projection::all(&schema));
+    let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
     builder.push(b"", &[0; 100], SchemaVersion(1)).expect("bytes are not looked at");
     let held = builder.finish();
     let row = Row::new(Arc::clone(&held), 0);
@@ -169,7 +169,7 @@ proptest! {
     ) {
         let schema = Arc::new(schema);
         let columns: Arc<[usize]> = picks.iter().map(|pick| pick.index(schema.columns().len())).collect();
-        let mut builder = RowBatchBuilder::new(Arc::clone(&schema), Projection::of(&schema, Arc::clone(&columns)));
+        let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::of(&schema, Arc::clone(&columns)));
         let mut bytes = Vec::new();
         for record in &records {
             let (key, row) = encode_record(&schema, &values(record), &mut bytes).expect("values that fit");
@@ -191,7 +191,7 @@ proptest! {
         row in proptest::collection::vec(any::<u8>(), 0..30),
     ) {
         let schema = Arc::new(schema);
-        let mut builder = RowBatchBuilder::new(Arc::clone(&schema), Projection::all(&schema));
+        let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
         builder.push(&key, &row, schema.version()).expect("bytes are not looked at");
         let batch = builder.finish();
         if let Err(error) = batch.get(0).expect("one row").to_values() {
