@@ -11,8 +11,8 @@ use nyala::{Durability, Engine, ErrorKind, Health, Options, RuntimeMode, Schema,
 use crate::checkpoints::{Load, WRITERS, load_schema, prefix_of};
 use crate::gate::ReadOnlyFs;
 use crate::support::{
-    as_after_a_kill, assert_clean, contents, effort, eventually, files, files_of, lazy, on, plain_table,
-    refused, rows, scratch, simulated, tiny,
+    as_after_a_kill, assert_clean, contents, effort, eventually, files, files_of, lazy, on, plain,
+    plain_table, refused, rows, scratch, simulated, tiny,
 };
 
 /// Any call that would change something fails the open.
@@ -420,11 +420,13 @@ fn inline(disk: &SimFs) -> Options {
     simulated(disk, Options { runtime: RuntimeMode::Inline { seed: 3 }, ..options })
 }
 
-/// The ids in `t`, which are a prefix of all, and whether there is a table `u`, whose row comes after the first 90.
+/// The ids in `t`, which are a prefix of all, as are those in `v`, which have their rows in the same batches; and whether
+/// there is a table `u`, whose row comes after the first 90.
 fn prefix(reader: &Engine) -> u32 {
     let ids = rows(&reader.existing_table("t").expect("it was there before"));
     let count = ids.len() as u32;
     assert_eq!(ids, expected(0..count));
+    assert_eq!(rows(&reader.existing_table("v").expect("it was there before")), expected(60..count));
     if let Ok(other) = reader.existing_table("u") {
         assert!(count >= 90, "a table without what was committed before it: {count}");
         assert!(count == 90 || other.count().expect("a count") == 1, "its row was committed before row 91");
@@ -441,26 +443,41 @@ fn whatever_the_writer_does_between_two_calls_a_prefix_is_seen() {
     while n < calls {
         let disk = SimFs::new(1);
         let (writer, table) = filled("/db".as_ref(), inline(&disk));
+        let other = writer.create_table("v", plain()).expect("a new name");
+        let upsert = {
+            let (writer, table, other) = (writer.clone(), table.clone(), other.clone());
+            move |ids: std::ops::Range<u32>| {
+                for id in ids {
+                    let mut batch = writer.batch();
+                    for table in [&table, &other] {
+                        batch.upsert(table, (id, i64::from(id), "x".repeat(90))).expect("it fits");
+                    }
+                    batch.commit(Durability::Buffered).expect("a good disk");
+                }
+            }
+        };
         // All that a writer can do to the files that a reader wants.
         let act = move |call: u64| {
             if call != n {
                 return;
             }
-            upsert(&table, 60..90);
-            writer.flush().expect("a good disk");
+            upsert(60..90);
+            // The rows of one table in files, those of the other in the log.
+            table.flush().expect("a good disk");
             let schema = Schema::builder().key("id", Type::U32).build().expect("legal");
             writer.create_table("u", schema).expect("a new name").upsert((1,)).expect("a good disk");
-            upsert(&table, 90..120);
+            upsert(90..120);
             table.compact().expect("a good disk");
             writer.flush().expect("a good disk");
-            upsert(&table, 120..125);
+            upsert(120..125);
+            table.flush().expect("a good disk");
             // Obsolete files are deleted by chance.
             for _ in 0..200 {
                 if writer.stats().obsolete_files == 0 {
                     break;
                 }
                 writer.batch().commit(Durability::Buffered).expect("nothing to do");
-                upsert(&table, 124..125);
+                upsert(124..125);
             }
         };
         let (calls_made, is_on) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(true)));

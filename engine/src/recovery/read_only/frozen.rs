@@ -200,6 +200,76 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
+    /// A disk on which somebody writes on between a reader's first and second open.
+    #[derive(Debug)]
+    struct Racing {
+        disk: SimFs,
+        opens: std::sync::atomic::AtomicU32,
+    }
+
+    impl Fs for Racing {
+        fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+            self.disk.create_dir_all(dir)
+        }
+
+        fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+            self.disk.create(path)
+        }
+
+        fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+            if self.opens.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+                // The end of one segment, and the beginning of the next, which was made ahead.
+                for (name, len) in [("/db/1.wal", 300), ("/db/2.wal", 100)] {
+                    let before = self.disk.read(name.as_ref(), 1 << 20)?;
+                    self.disk.remove(name.as_ref())?;
+                    let file = self.disk.create(name.as_ref())?;
+                    file.write_all_at(&before, 0)?;
+                    file.write_all_at(&vec![7; len], 0)?;
+                }
+            }
+            self.disk.open(path)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.disk.remove(path)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.disk.rename(from, to)
+        }
+
+        fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.disk.hard_link(from, to)
+        }
+
+        fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+            self.disk.list(dir)
+        }
+
+        fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+            self.disk.sync_dir(dir)
+        }
+
+        fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+            self.disk.lock(path)
+        }
+    }
+
+    #[test]
+    fn no_segment_is_seen_with_bytes_that_were_written_after_the_end_of_the_one_before() {
+        let disk = disk();
+        for (name, len) in [("/db/1.wal", 200), ("/db/2.wal", 0)] {
+            let file = disk.create(name.as_ref()).expect("a good disk");
+            file.preallocate(4096).expect("a good disk");
+            file.write_all_at(&vec![7; len], 0).expect("a good disk");
+        }
+        let racing = Racing { disk, opens: std::sync::atomic::AtomicU32::new(0) };
+        let frozen = Frozen::new(Arc::new(racing), "/db".as_ref());
+        frozen.hold_log(&[FileId(1), FileId(2)], FileKind::Log).expect("a good disk");
+        let len = |name: &str| frozen.open(name.as_ref()).and_then(|file| file.len()).expect("it is held");
+        assert_eq!((len("/db/1.wal"), len("/db/2.wal")), (300, 0));
+    }
+
     #[test]
     fn empty_and_unwritten_segments_have_no_bytes() {
         let disk = disk();
