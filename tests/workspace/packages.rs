@@ -30,6 +30,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "nyala-wal",
         ],
     ),
+    // The command knows what any program knows.
+    ("nyala-cli", &["nyala"]),
     // Not a part of the engine: it measures the engine's parts side by side.
     (
         "nyala-bench",

@@ -1,0 +1,73 @@
+//! `nyala get`: one row, by its key.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use nyala::Type;
+
+use crate::failure::{Exit, Failure};
+use crate::open;
+use crate::output::{Document, Format, List, Output, RowWriter};
+use crate::selection::key_values;
+use crate::value::{BinaryText, borrow, show};
+
+/// Print the row with this key
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The directory of the database
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// The table
+    #[arg(value_name = "TABLE")]
+    table: String,
+
+    /// A value for each column of the key, in their order. Negative numbers are fine; put -- before text that begins
+    /// with a hyphen
+    #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
+    key: Vec<String>,
+
+    /// How binaries are written
+    #[arg(long, value_enum, value_name = "FORM", default_value = "hex")]
+    binary: BinaryText,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
+    let engine = open::for_reading(&args.dir)?;
+    let table = open::table(&engine, &args.table)?;
+    let schema = table.schema();
+    let key = key_values(schema, args.key.iter().map(String::as_str))?;
+    if key.len() < schema.key_columns() {
+        let missing = &schema.columns()[key.len()];
+        return Err(Failure::usage(format!(
+            "the key has {} columns: {} is missing",
+            schema.key_columns(),
+            missing.name
+        ))
+        .advise("`nyala scan --prefix` prints all rows whose key begins with some values")
+        .into());
+    }
+    let Some(row) = table.get(borrow(&key))? else {
+        return Err(
+            Failure::new(Exit::NotFound, format!("table {:?} has no row with this key", args.table)).into()
+        );
+    };
+    let values = row.to_values()?;
+    if out.format == Format::Table {
+        let mut list = List::new("", &["column", "value"]);
+        for (column, value) in schema.columns().iter().zip(values) {
+            list.push([(&*column.name).into(), show(value, args.binary).into_owned().into()]);
+        }
+        let mut document = Document::default();
+        document.list(list);
+        out.document(&document)?;
+        return Ok(Exit::Done);
+    }
+    let columns: Vec<(&str, Type)> =
+        schema.columns().iter().map(|column| (&*column.name, column.ty)).collect();
+    let (format, style) = (out.format, out.style);
+    let mut writer = RowWriter::start(out.writer(), format, style, &columns, "", args.binary)?;
+    writer.row(out.writer(), &values)?;
+    writer.finish(out.writer())?;
+    Ok(Exit::Done)
+}

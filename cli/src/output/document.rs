@@ -1,0 +1,320 @@
+//! A document: facts, and lists of things with the same facts each. What every command but those of rows prints.
+//!
+//! | form | a fact | a list |
+//! |---|---|---|
+//! | table | a line `name: value` | a table under its title |
+//! | csv | a record `name,value`, if there is no list | the records of the list |
+//! | json | a field | a field with an array of objects |
+//!
+//! A document has at most one list that csv shows; others are details.
+//!
+//! Names are those of JSON; for people the underscores become spaces, and sizes get units.
+
+use std::io::{self, Write};
+
+use super::csv::write_record;
+use super::json::write_string;
+use super::table::{Align, Table};
+use super::{Format, Style};
+use crate::value::escape_controls;
+
+/// A document being put together.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    facts: Vec<(String, Item)>,
+    list: Option<List>,
+    details: Vec<List>,
+    /// Lines for people alone.
+    remarks: Vec<String>,
+}
+
+/// Things with the same facts each.
+#[derive(Debug)]
+pub(crate) struct List {
+    name: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<Item>>,
+}
+
+/// A fact.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Null,
+    Bool(bool),
+    Count(u64),
+    Bytes(u64),
+    Percent(f64),
+    Text(String),
+}
+
+impl From<bool> for Item {
+    fn from(value: bool) -> Item {
+        Item::Bool(value)
+    }
+}
+
+impl From<u64> for Item {
+    fn from(value: u64) -> Item {
+        Item::Count(value)
+    }
+}
+
+impl From<usize> for Item {
+    fn from(value: usize) -> Item {
+        Item::Count(value as u64)
+    }
+}
+
+impl From<&str> for Item {
+    fn from(value: &str) -> Item {
+        Item::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Item {
+    fn from(value: String) -> Item {
+        Item::Text(value)
+    }
+}
+
+impl<T: Into<Item>> From<Option<T>> for Item {
+    fn from(value: Option<T>) -> Item {
+        value.map_or(Item::Null, Into::into)
+    }
+}
+
+impl Item {
+    fn for_people(&self) -> String {
+        match self {
+            Item::Null => "-".to_owned(),
+            Item::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
+            Item::Count(count) => grouped(*count),
+            Item::Bytes(bytes) => sized(*bytes),
+            Item::Percent(share) => format!("{share:.1} %"),
+            Item::Text(text) => text.clone(),
+        }
+    }
+
+    fn for_programs(&self) -> String {
+        match self {
+            Item::Null => String::new(),
+            Item::Bool(value) => value.to_string(),
+            Item::Count(count) | Item::Bytes(count) => count.to_string(),
+            Item::Percent(share) => format!("{share:.1}"),
+            Item::Text(text) => text.clone(),
+        }
+    }
+
+    fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Item::Null => out.write_all(b"null"),
+            Item::Text(text) => write_string(out, text),
+            other => out.write_all(other.for_programs().as_bytes()),
+        }
+    }
+
+    fn align(&self) -> Align {
+        match self {
+            Item::Count(_) | Item::Bytes(_) | Item::Percent(_) => Align::Right,
+            Item::Null | Item::Bool(_) | Item::Text(_) => Align::Left,
+        }
+    }
+}
+
+/// `12,345,678`
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1.5 MiB`
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn sized(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut size = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 1023.95 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+impl List {
+    pub(crate) fn new(name: &str, columns: &[&str]) -> List {
+        List {
+            name: name.to_owned(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub(crate) fn push<const N: usize>(&mut self, row: [Item; N]) {
+        assert_eq!(N, self.columns.len(), "a row has a cell for each column");
+        self.rows.push(row.into());
+    }
+
+    fn write_table(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let align = |at: usize| {
+            let known = self.rows.iter().find(|row| !matches!(row[at], Item::Null));
+            known.map_or(Align::Left, |row| row[at].align())
+        };
+        let head = self.columns.iter().enumerate().map(|(at, name)| (spaced(name), align(at)));
+        let mut table = Table::new(head.collect(), style);
+        for row in &self.rows {
+            table.row(out, &row.iter().map(Item::for_people).collect::<Vec<_>>())?;
+        }
+        table.finish(out)
+    }
+
+    fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"[")?;
+        for (at, row) in self.rows.iter().enumerate() {
+            if at > 0 {
+                out.write_all(b",")?;
+            }
+            write_object(out, self.columns.iter().zip(row))?;
+        }
+        out.write_all(b"]")
+    }
+}
+
+fn write_object<'a>(
+    out: &mut dyn Write,
+    fields: impl Iterator<Item = (&'a String, &'a Item)>,
+) -> io::Result<()> {
+    out.write_all(b"{")?;
+    for (at, (name, item)) in fields.enumerate() {
+        if at > 0 {
+            out.write_all(b",")?;
+        }
+        write_string(out, name)?;
+        out.write_all(b":")?;
+        item.write_json(out)?;
+    }
+    out.write_all(b"}")
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+impl Document {
+    pub(crate) fn fact(&mut self, name: &str, item: impl Into<Item>) {
+        self.facts.push((name.to_owned(), item.into()));
+    }
+
+    pub(crate) fn list(&mut self, list: List) {
+        assert!(self.list.is_none(), "csv shows one list");
+        self.list = Some(list);
+    }
+
+    /// A list that csv does not show.
+    pub(crate) fn detail(&mut self, list: List) {
+        self.details.push(list);
+    }
+
+    fn lists(&self) -> impl Iterator<Item = &List> {
+        self.list.iter().chain(&self.details)
+    }
+
+    /// A sentence that people read below the rest, and programs do not see.
+    pub(crate) fn remark(&mut self, text: impl Into<String>) {
+        self.remarks.push(text.into());
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write, format: Format, style: Style) -> io::Result<()> {
+        match format {
+            Format::Table => self.write_for_people(out, style),
+            Format::Csv => self.write_csv(out),
+            Format::Json => self.write_json(out),
+        }
+    }
+
+    fn write_for_people(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let width = self.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, item) in &self.facts {
+            let padding = " ".repeat(width - name.len());
+            let value = item.for_people();
+            writeln!(out, "{}:{padding} {}", style.bold(&spaced(name)), escape_controls(&value))?;
+        }
+        for (at, list) in self.lists().enumerate() {
+            if list.rows.is_empty() {
+                continue;
+            }
+            if at > 0 || !self.facts.is_empty() {
+                writeln!(out)?;
+            }
+            if !list.name.is_empty() {
+                writeln!(out, "{}", style.bold(&spaced(&list.name)))?;
+            }
+            list.write_table(out, style)?;
+        }
+        for remark in &self.remarks {
+            writeln!(out, "{remark}")?;
+        }
+        Ok(())
+    }
+
+    fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.list {
+            Some(list) => {
+                write_record(out, &list.columns)?;
+                list.rows.iter().try_for_each(|row| write_record(out, row.iter().map(Item::for_programs)))
+            }
+            None => {
+                write_record(out, ["name", "value"])?;
+                self.facts.iter().try_for_each(|(name, item)| write_record(out, [name, &item.for_programs()]))
+            }
+        }
+    }
+
+    fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"{")?;
+        for (at, (name, item)) in self.facts.iter().enumerate() {
+            if at > 0 {
+                out.write_all(b",")?;
+            }
+            write_string(out, name)?;
+            out.write_all(b":")?;
+            item.write_json(out)?;
+        }
+        for (at, list) in self.lists().enumerate() {
+            if at > 0 || !self.facts.is_empty() {
+                out.write_all(b",")?;
+            }
+            write_string(out, &list.name)?;
+            out.write_all(b":")?;
+            list.write_json(out)?;
+        }
+        out.write_all(b"}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, sized};
+
+    #[test]
+    fn numbers_are_shown_as_people_read_them() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 1023, 1024, 1_048_575, 3 << 29].map(sized),
+            ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.5 GiB"]
+        );
+    }
+}
