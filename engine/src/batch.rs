@@ -19,10 +19,11 @@ use codec::Version;
 use sync::Mutex;
 
 use crate::catalog::TableCore;
-use crate::commit::{Refusal, Submission, Ticket};
+use crate::commit::{Expectation, Refusal, Saw, Submission, Ticket};
 use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind};
 use crate::options::Durability;
+use crate::read::LiveKeys;
 use crate::record::{Record, encode_key, encode_record};
 use crate::table::Table;
 use crate::value::AsValue;
@@ -39,6 +40,8 @@ pub(crate) enum Check {
     AbsentOrSkip,
     /// The key is live, or the batch fails; the row is made from it.
     Live,
+    /// The live row of the key has this version, or the key is absent, or the batch fails.
+    Version(Option<Version>),
 }
 
 /// A batch's operations and where they go. Kept and reused.
@@ -166,8 +169,9 @@ impl Buffer {
         core: &Core,
         table: &Arc<TableCore>,
         key: &impl Record,
+        check: Option<Check>,
     ) -> Result<(), Error> {
-        self.push(core, table, OpKind::Delete, None, |body| {
+        self.push(core, table, OpKind::Delete, check, |body| {
             let key = encode_key(&table.schema, key, body)?;
             let end = key.end;
             Ok((key, end..end))
@@ -180,8 +184,9 @@ impl Buffer {
         table: &Arc<TableCore>,
         key: &impl Record,
         changes: &Changes,
+        check: Check,
     ) -> Result<(), Error> {
-        self.push(core, table, OpKind::Update, Some(Check::Live), |body| {
+        self.push(core, table, OpKind::Update, Some(check), |body| {
             let key = encode_key(&table.schema, key, body)?;
             let start = key.end;
             body.extend_from_slice(changes.bytes());
@@ -289,6 +294,44 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
     }
 }
 
+/// Deletes keys as they were seen by a read at `at`, all or none. If one of them was written since, answers with a version to
+/// wait for before looking again.
+pub(crate) fn delete_seen(
+    core: &Core,
+    table: &Arc<TableCore>,
+    seen: LiveKeys,
+    at: Version,
+    durability: Durability,
+) -> Result<Result<(), Version>, Error> {
+    core.health.check_writable()?;
+    let mut body = Vec::with_capacity(seen.bytes.len() + seen.len() * ops::HEAD_BYTES);
+    let mut expectations = Vec::with_capacity(seen.len());
+    let mut start = 0;
+    for &end in &seen.ends {
+        let (kind, schema, key) = (OpKind::Delete, table.schema.version(), &seen.bytes[start..end]);
+        ops::put(&mut body, &ops::Op { kind, table: table.id, schema, key, row: &[] });
+        expectations.push(Expectation { target: 0, key: start..end, saw: Saw::Row, at });
+        start = end;
+    }
+    core.stall.admit(body.len(), &core.clock, &core.health, || core.wake_flush())?;
+    let submission = Box::new(Submission {
+        body,
+        operations: u32::try_from(seen.len()).expect("a batch has fewer operations"),
+        targets: vec![Arc::clone(table)],
+        expectations,
+        ranges: Vec::new(),
+        seen_keys: seen.bytes,
+        wants_sync: durability == Durability::Sync,
+    });
+    let (result, _) = core.commit.submit(core, submission);
+    core.run_inline_work();
+    match result {
+        Ok(_) => Ok(Ok(())),
+        Err(Refusal::Stale(version)) => Ok(Err(version)),
+        Err(Refusal::Failed(error)) => Err(error),
+    }
+}
+
 /// Operations on any tables of one engine that become visible and durable together, or not at all.
 ///
 /// The last operation on a key wins, and a checked one (`insert`, `update`) sees those before it. Building a batch
@@ -372,7 +415,7 @@ impl WriteBatch {
         for (name, value) in columns {
             changes.set(&core.schema, name, value.as_value())?;
         }
-        self.buffer.update(&self.handle.core, core, &key, &changes)
+        self.buffer.update(&self.handle.core, core, &key, &changes, Check::Live)
     }
 
     /// Deletes a key. An absent one is fine.
@@ -381,7 +424,33 @@ impl WriteBatch {
     /// As for [`WriteBatch::upsert`].
     pub fn delete(&mut self, table: &Table, key: impl Record) -> Result<(), Error> {
         let core = self.table(table)?;
-        self.buffer.delete(&self.handle.core, core, &key)
+        self.buffer.delete(&self.handle.core, core, &key, None)
+    }
+
+    /// Writes a row if the one that is there has this [version](crate::Row::version), or, for `None`, if there is none; else
+    /// the commit fails with `Conflict`. What the batch itself writes has no version yet.
+    ///
+    /// # Errors
+    /// As for [`WriteBatch::upsert`].
+    pub fn compare_and_set(
+        &mut self,
+        table: &Table,
+        record: impl Record,
+        version: Option<u64>,
+    ) -> Result<(), Error> {
+        let core = self.table(table)?;
+        let check = Check::Version(version.map(Version));
+        self.buffer.put(&self.handle.core, core, &record, Some(check))
+    }
+
+    /// Deletes a key if its row has this [version](crate::Row::version); else the commit fails with `Conflict`.
+    ///
+    /// # Errors
+    /// As for [`WriteBatch::upsert`].
+    pub fn compare_and_delete(&mut self, table: &Table, key: impl Record, version: u64) -> Result<(), Error> {
+        let core = self.table(table)?;
+        let check = Check::Version(Some(Version(version)));
+        self.buffer.delete(&self.handle.core, core, &key, Some(check))
     }
 
     /// The number of operations.
@@ -411,7 +480,7 @@ impl WriteBatch {
     /// asked for. Returns the commit's [`Ticket`]; that of a batch that wrote nothing is the last one before it.
     ///
     /// # Errors
-    /// `DuplicateKey` or `MissingRow` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
+    /// `DuplicateKey`, `MissingRow` or `Conflict` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
     /// a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for; `NoSpace`, `Io` or `Closed` if the engine takes no writes. Nothing is written then,
     /// except that an `Io` error from a log that failed under this very batch leaves open whether it is found after
     /// the next open. The batch keeps its operations.

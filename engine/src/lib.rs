@@ -159,7 +159,7 @@ pub use schema::{
 };
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
-pub use table::{Table, Update};
+pub use table::{RowChange, Table, Update};
 pub use transaction::Transaction;
 pub use value::{AsValue, FromValue, ValueType};
 pub use vfs;

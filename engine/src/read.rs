@@ -12,6 +12,7 @@ mod fetch;
 mod get;
 mod keys;
 mod literal;
+mod live;
 mod merged;
 mod multi_get;
 mod partition;
@@ -29,7 +30,9 @@ use codec::Version;
 use crate::memtable::Memtable;
 use crate::view::TabletView;
 
+pub(crate) use bounds::range as key_range;
 pub(crate) use get::{exists, get, latest, row_bytes};
+pub(crate) use live::{LiveKeys, live_keys};
 pub(crate) use multi_get::multi_get;
 pub use predicate::{ColumnExpr, Predicate, column};
 pub use records::Records;
@@ -62,6 +65,13 @@ pub(crate) struct OwnWrites {
     pub(crate) memtable: Arc<Memtable>,
     /// The last that is seen.
     pub(crate) at: Version,
+}
+
+impl ReadPoint {
+    /// The version that a row of a point read tells of itself. In a transaction none does: what it has written has none yet.
+    fn told(&self, version: Version) -> Option<Version> {
+        self.own.is_none().then_some(version)
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,13 @@
 //!
 //! A single write is a batch of one; a get is a read at an implicit snapshot.
 
+mod delete_range;
+mod read_and_write;
+
 use std::fmt;
 use std::sync::Arc;
 
+use codec::Version;
 use encoded_key::KeyProbe;
 
 use crate::alter::Alter;
@@ -20,6 +24,8 @@ use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::stats::TableStats;
 use crate::value::AsValue;
+
+pub use read_and_write::RowChange;
 
 /// A handle of a table: cheap to clone, for any number of threads. It keeps the engine open.
 ///
@@ -141,7 +147,8 @@ impl Table {
     /// As for [`Table::upsert`].
     pub fn insert_ignore(&self, record: impl Record) -> Result<bool, Error> {
         let check = Some(Check::AbsentOrSkip);
-        self.write(|core, table, buffer| buffer.put(core, table, &record, check)).map(|written| written == 1)
+        self.write(|core, table, buffer| buffer.put(core, table, &record, check))
+            .map(|(_, written)| written == 1)
     }
 
     /// Starts a change of some columns of the row with this key.
@@ -161,13 +168,14 @@ impl Table {
     /// # Errors
     /// As for [`Table::upsert`].
     pub fn delete(&self, key: impl Record) -> Result<(), Error> {
-        self.write(|core, table, buffer| buffer.delete(core, table, &key)).map(|_| ())
+        self.write(|core, table, buffer| buffer.delete(core, table, &key, None)).map(|_| ())
     }
 
+    /// Commits a batch of what `fill` puts into it. Answers with its last version, and how many operations were written.
     fn write(
         &self,
         fill: impl FnOnce(&Core, &Arc<TableCore>, &mut Buffer) -> Result<(), Error>,
-    ) -> Result<u32, Error> {
+    ) -> Result<(Version, u32), Error> {
         self.write_with(self.handle.core.options.default_durability, fill)
     }
 
@@ -175,12 +183,11 @@ impl Table {
         &self,
         durability: Durability,
         fill: impl FnOnce(&Core, &Arc<TableCore>, &mut Buffer) -> Result<(), Error>,
-    ) -> Result<u32, Error> {
+    ) -> Result<(Version, u32), Error> {
         let core = &*self.handle.core;
         let mut buffer = core.buffers.take();
-        let written = fill(core, &self.core, &mut buffer)
-            .and_then(|()| batch::commit(core, &mut buffer, durability))
-            .map(|(_, operations)| operations);
+        let written =
+            fill(core, &self.core, &mut buffer).and_then(|()| batch::commit(core, &mut buffer, durability));
         core.buffers.give_back(buffer);
         written
     }
@@ -270,12 +277,29 @@ impl Table {
         self.with_key(&key, |probe| read::exists(&point, probe))
     }
 
-    /// The number of rows. Reads the whole index of the table, but no rows.
+    /// The number of rows. Reads the whole index of the table, but no rows. That of a range or a prefix is
+    /// [`Scan::count`].
     ///
     /// # Errors
     /// As for [`Table::get`].
     pub fn count(&self) -> Result<u64, Error> {
         self.scan().count()
+    }
+
+    /// The row with the least key. That of a range or a prefix is [`Scan::first`].
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn first(&self) -> Result<Option<Row>, Error> {
+        self.scan().first()
+    }
+
+    /// The row with the greatest key. That of a range or a prefix is [`Scan::last`].
+    ///
+    /// # Errors
+    /// As for [`Table::get`].
+    pub fn last(&self) -> Result<Option<Row>, Error> {
+        self.scan().last()
     }
 
     /// A scan of the table in key order; see [`Scan`] for what it can be narrowed to.
@@ -381,6 +405,8 @@ impl<K: Record> Update<'_, K> {
     /// [`Table::upsert`].
     pub fn apply(self) -> Result<(), Error> {
         let changes = self.changes?;
-        self.table.write(|core, table, buffer| buffer.update(core, table, &self.key, &changes)).map(|_| ())
+        self.table
+            .write(|core, table, buffer| buffer.update(core, table, &self.key, &changes, Check::Live))
+            .map(|_| ())
     }
 }

@@ -369,7 +369,7 @@ impl Transaction {
     /// # Errors
     /// As for [`Transaction::upsert`].
     pub fn delete(&mut self, table: &Table, key: impl Record) -> Result<()> {
-        self.write(table, |buffer, core, table| buffer.delete(core, table, &key), |_, _, _| Ok(true))
+        self.write(table, |buffer, core, table| buffer.delete(core, table, &key, None), |_, _, _| Ok(true))
             .map(drop)
     }
 

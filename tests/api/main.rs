@@ -30,3 +30,4 @@ mod tickets;
 mod transactions;
 #[cfg(feature = "derive")]
 mod typed;
+mod verbs;

@@ -179,7 +179,8 @@ impl World {
             return Err(Halted);
         }
         match self.random.below(1000) {
-            0..300 => self.write_one(),
+            0..290 => self.write_one(),
+            290..300 => self.delete_range(),
             300..480 => self.write_batch(),
             480..540 => self.go_on_with_transaction(),
             540..660 => self.read_points(),

@@ -2,6 +2,7 @@
 
 use nyala::{Durability, Error, ErrorKind};
 
+use crate::shape::values;
 use crate::state::{Change, Event};
 use crate::verbs::{Op, evaluate};
 use crate::world::{Step, World};
@@ -15,7 +16,7 @@ impl World {
     /// One verb of a table's handle.
     pub(crate) fn write_one(&mut self) -> Step {
         let Some(name) = self.table_name() else { return self.first_table() };
-        let op = self.random_op(&name, true);
+        let op = self.random_op(&name, true).answering(&mut self.random);
         let expected = evaluate(self.history.now(), std::slice::from_ref(&op));
         let writes = expected.as_ref().is_ok_and(|changes| !changes.is_empty());
         let result = op.perform(&self.tables[&name], writes);
@@ -50,6 +51,29 @@ impl World {
         let left = if result.is_ok() { 0 } else { ops.len() };
         assert_eq!(left, batch.len(), "a batch is empty after a commit, and as it was after a failure");
         self.settle(&ops, expected, durability, result)
+    }
+
+    /// The rows from a key on, some of them.
+    pub(crate) fn delete_range(&mut self) -> Step {
+        let Some(name) = self.table_name() else { return self.first_table() };
+        let state = self.history.now().tables[&name].clone();
+        let from = state.shape.random_key(&mut self.random);
+        let limit = 1 + self.random.below(20);
+        let gone: Vec<Change> = state
+            .rows
+            .range(from.clone()..)
+            .take(limit)
+            .map(|(key, _)| Change { table: name.clone(), key: key.clone(), row: None })
+            .collect();
+        let count = gone.len();
+        let result = self.tables[&name].delete_range(values(&from).., limit);
+        let is_durable = self.default_durability() == Durability::Sync && count > 0;
+        let deleted = self.decide(Event::Batch(gone), "delete a range", result)?;
+        assert_eq!(count, deleted, "rows from {from:?} on, at most {limit}");
+        if is_durable {
+            self.history.all_durable();
+        }
+        Ok(())
     }
 
     /// Compares what came of a write with what should have, and commits it to the model.

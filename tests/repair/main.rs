@@ -3,6 +3,7 @@
 //! Files are forged with their checksums put right again, by code of its own that follows `docs/file-formats.md`: only
 //! what looks deeper than checksums can see it.
 
+mod altered;
 mod check;
 #[allow(dead_code, reason = "other tests ask more of it")]
 #[path = "../support/random.rs"]

@@ -419,7 +419,7 @@ impl World {
     /// One verb of a table's handle.
     pub(crate) fn write_one(&mut self) {
         let Some(name) = self.table_name() else { return self.create("a") };
-        let op = self.random_op(&name, true);
+        let op = self.random_op(&name, true).answering(&mut self.random);
         let durability = self.options.default_durability;
         self.write(&[op], durability, |world, ops, writes| {
             ops[0].perform(&world.tables[&ops[0].table], writes)

@@ -17,6 +17,14 @@ pub(crate) enum Verb {
     InsertIgnore(Row),
     Update(Patch),
     Delete,
+    /// As an `InsertIgnore`, and answers with what is there.
+    InsertOrGet(Row),
+    /// As a `Delete`, and answers with what was there.
+    DeleteReturning,
+    /// As an `Update`, by a closure that sees the row.
+    UpdateWith(Patch),
+    /// As an `Upsert`, if the row is still the one that was read before.
+    CompareAndSet(Row),
 }
 
 /// The columns that an update names; maybe none.
@@ -69,14 +77,17 @@ pub(crate) fn evaluate(state: &State, ops: &[Op]) -> Result<Vec<Change>, (usize,
             None => state.tables[&op.table].rows.get(&op.key).cloned(),
         };
         let row = match (&op.verb, before) {
-            (Verb::Upsert(row), _) | (Verb::Insert(row) | Verb::InsertIgnore(row), None) => {
+            (Verb::Upsert(row) | Verb::CompareAndSet(row), _)
+            | (Verb::Insert(row) | Verb::InsertIgnore(row) | Verb::InsertOrGet(row), None) => {
                 Some(Arc::new(row.clone()))
             }
             (Verb::Insert(_), Some(_)) => return Err((position, ErrorKind::DuplicateKey)),
-            (Verb::InsertIgnore(_), Some(_)) => continue,
-            (Verb::Update(patch), Some(row)) => Some(Arc::new(patch.apply(&row))),
-            (Verb::Update(_), None) => return Err((position, ErrorKind::MissingRow)),
-            (Verb::Delete, _) => None,
+            (Verb::InsertIgnore(_) | Verb::InsertOrGet(_), Some(_)) => continue,
+            (Verb::UpdateWith(patch), Some(_)) if patch.columns().is_empty() => continue,
+            (Verb::Update(patch) | Verb::UpdateWith(patch), Some(row)) => Some(Arc::new(patch.apply(&row))),
+            (Verb::Update(_) | Verb::UpdateWith(_), None) => return Err((position, ErrorKind::MissingRow)),
+            (Verb::DeleteReturning, None) => continue,
+            (Verb::Delete | Verb::DeleteReturning, _) => None,
         };
         written.insert((&op.table, &op.key), row.clone());
         changes.push(Change { table: op.table.clone(), key: op.key.clone(), row });
@@ -108,15 +119,30 @@ impl Op {
                 } else {
                     Some(random.pick(&row.extra).clone())
                 };
-                Verb::Update(Patch {
+                let patch = Patch {
                     extra,
                     number: random.one_in(2).then_some(row.number),
                     note: random.one_in(2).then_some(row.note),
                     blob: random.one_in(3).then_some(row.blob),
-                })
+                };
+                Verb::Update(patch)
             }
         };
         Op { table: table.to_owned(), key, verb }
+    }
+
+    /// Now and then the verb of a table's handle that does the same and says more.
+    pub(crate) fn answering(mut self, random: &mut Random) -> Op {
+        if random.one_in(3) {
+            self.verb = match self.verb {
+                Verb::Upsert(row) => Verb::CompareAndSet(row),
+                Verb::InsertIgnore(row) => Verb::InsertOrGet(row),
+                Verb::Update(patch) => Verb::UpdateWith(patch),
+                Verb::Delete => Verb::DeleteReturning,
+                verb => verb,
+            };
+        }
+        self
     }
 
     /// Performs it by the verb of a table's handle. `writes` is whether the model says that it writes something.
@@ -136,6 +162,33 @@ impl Op {
                     .apply()
             }
             Verb::Delete => table.delete(values(&self.key)),
+            Verb::InsertOrGet(row) => {
+                let there = table.insert_or_get(record(&self.key, row))?;
+                assert_eq!(writes, there.is_none(), "insert_or_get of {:?}", self.key);
+                let Some(there) = there else { return Ok(()) };
+                let read = table.get(values(&self.key))?.expect("nobody else deletes");
+                assert_eq!(read.to_values()?, there.to_values()?);
+                Ok(())
+            }
+            Verb::DeleteReturning => {
+                let before = table.get(values(&self.key))?;
+                let deleted = table.delete_returning(values(&self.key))?;
+                let shown = |row: &Option<nyala::Row>| row.as_ref().map(ToString::to_string);
+                assert_eq!((writes, shown(&before)), (deleted.is_some(), shown(&deleted)));
+                Ok(())
+            }
+            Verb::UpdateWith(patch) => table.update_with(values(&self.key), |_, change| {
+                patch.columns().into_iter().try_for_each(|(name, value)| change.set(name, value))
+            }),
+            Verb::CompareAndSet(row) => {
+                let version = table.get(values(&self.key))?.map(|row| row.version().expect("a get knows it"));
+                let other = version.map_or(Some(1), |version| Some(version + 1));
+                let written = table.compare_and_set(record(&self.key, row), other)?;
+                assert_eq!(written, None, "another version than that of {:?}", self.key);
+                let written = table.compare_and_set(record(&self.key, row), version)?;
+                assert!(written > version, "{written:?} after {version:?}");
+                Ok(())
+            }
         }
     }
 
@@ -152,24 +205,30 @@ impl Op {
         writes: bool,
     ) -> Result<(), Error> {
         match &self.verb {
-            Verb::Upsert(row) => transaction.upsert(table, record(&self.key, row)),
+            Verb::Upsert(row) | Verb::CompareAndSet(row) => transaction.upsert(table, record(&self.key, row)),
             Verb::Insert(row) => transaction.insert(table, record(&self.key, row)),
-            Verb::InsertIgnore(row) => transaction
+            Verb::InsertIgnore(row) | Verb::InsertOrGet(row) => transaction
                 .insert_ignore(table, record(&self.key, row))
                 .map(|written| assert_eq!(writes, written, "insert_ignore of {:?}", self.key)),
-            Verb::Update(patch) => transaction.update(table, values(&self.key), patch.columns()),
-            Verb::Delete => transaction.delete(table, values(&self.key)),
+            Verb::Update(patch) | Verb::UpdateWith(patch) => {
+                transaction.update(table, values(&self.key), patch.columns())
+            }
+            Verb::Delete | Verb::DeleteReturning => transaction.delete(table, values(&self.key)),
         }
     }
 
-    /// Adds it to a batch.
+    /// Adds it to a batch, where there is no answer to give.
     pub(crate) fn add_to(&self, batch: &mut WriteBatch, table: &Table) {
         let added = match &self.verb {
-            Verb::Upsert(row) => batch.upsert(table, record(&self.key, row)),
+            Verb::Upsert(row) | Verb::CompareAndSet(row) => batch.upsert(table, record(&self.key, row)),
             Verb::Insert(row) => batch.insert(table, record(&self.key, row)),
-            Verb::InsertIgnore(row) => batch.insert_ignore(table, record(&self.key, row)),
-            Verb::Update(patch) => batch.update(table, values(&self.key), patch.columns()),
-            Verb::Delete => batch.delete(table, values(&self.key)),
+            Verb::InsertIgnore(row) | Verb::InsertOrGet(row) => {
+                batch.insert_ignore(table, record(&self.key, row))
+            }
+            Verb::Update(patch) | Verb::UpdateWith(patch) => {
+                batch.update(table, values(&self.key), patch.columns())
+            }
+            Verb::Delete | Verb::DeleteReturning => batch.delete(table, values(&self.key)),
         };
         added.unwrap_or_else(|error| panic!("{self:?} is legal: {error}"));
     }

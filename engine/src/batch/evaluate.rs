@@ -84,10 +84,21 @@ struct Evaluation<'a> {
 }
 
 /// What the key holds when its operation's turn comes.
+#[derive(Clone, Copy)]
 enum Seen {
     Absent,
-    /// A live row. Its bytes are in `Evaluation::row` if they were asked for.
-    Live,
+    /// A live row of this version; none if this batch writes it. Its bytes are in `Evaluation::row` if they were asked for.
+    Live(Option<Version>),
+}
+
+impl Seen {
+    /// Whether it is the row of this version, or, for none, no row.
+    fn is(self, expected: Option<Version>) -> bool {
+        match self {
+            Seen::Absent => expected.is_none(),
+            Seen::Live(version) => version.is_some() && version == expected,
+        }
+    }
 }
 
 impl Evaluation<'_> {
@@ -100,24 +111,30 @@ impl Evaluation<'_> {
         let Some(check) = check else {
             return self.write(target, hash, op);
         };
-        let seen = self.look(target, hash, op.key, check == Check::Live)?;
+        let is_update = op.kind == OpKind::Update;
+        let seen = self.look(target, hash, op.key, is_update)?;
         match (check, seen) {
-            (Check::Absent, Seen::Live) => {
-                Err(Error::new(ErrorKind::DuplicateKey, "the key is there already"))
+            (Check::Absent, Seen::Live(_)) => {
+                return Err(Error::new(ErrorKind::DuplicateKey, "the key is there already"));
             }
             // What it saw is still checked: if the row goes before the commit, the operation has to be in.
-            (Check::AbsentOrSkip, Seen::Live) => Ok(()),
+            (Check::AbsentOrSkip, Seen::Live(_)) => return Ok(()),
             (Check::Live, Seen::Absent) => {
-                Err(Error::new(ErrorKind::MissingRow, "there is no row of this key"))
+                return Err(Error::new(ErrorKind::MissingRow, "there is no row of this key"));
             }
-            (Check::Absent | Check::AbsentOrSkip, Seen::Absent) => self.write(target, hash, op),
-            (Check::Live, Seen::Live) => {
-                let old = std::mem::take(&mut self.row);
-                let (new, schema) = self.updated(target, op, &old)?;
-                self.row = old;
-                self.write(target, hash, &Op { kind: OpKind::Put, row: &new, schema, ..*op })
+            (Check::Version(expected), seen) if !seen.is(expected) => {
+                let what = "the row has another version than the one that was compared with, or is gone";
+                return Err(Error::new(ErrorKind::Conflict, what));
             }
+            _ => {}
         }
+        if !is_update {
+            return self.write(target, hash, op);
+        }
+        let old = std::mem::take(&mut self.row);
+        let (new, schema) = self.updated(target, op, &old)?;
+        self.row = old;
+        self.write(target, hash, &Op { kind: OpKind::Put, row: &new, schema, ..*op })
     }
 
     /// The row that an update makes of `old`. It has the newest schema, whatever handle the update came through: columns
@@ -171,7 +188,7 @@ impl Evaluation<'_> {
         wants_row: bool,
     ) -> Result<Seen, Error> {
         if let Some(kind) = self.look_in_batch(target, hash, key_bytes, wants_row) {
-            return Ok(if kind == OpKind::Put { Seen::Live } else { Seen::Absent });
+            return Ok(if kind == OpKind::Put { Seen::Live(None) } else { Seen::Absent });
         }
         let point = &self.points[target];
         let probe = KeyProbe::new(key_bytes);
@@ -190,7 +207,7 @@ impl Evaluation<'_> {
         self.resolved.seen_keys.extend_from_slice(key_bytes);
         let key = start..self.resolved.seen_keys.len();
         self.resolved.expectations.push(Expectation { target, key, saw: Saw::of(saw.as_ref()), at });
-        Ok(if saw.is_some() { Seen::Live } else { Seen::Absent })
+        Ok(if saw.is_some() { Seen::Live(saw) } else { Seen::Absent })
     }
 
     fn look_in_batch(&mut self, target: usize, hash: KeyHash, key: &[u8], wants_row: bool) -> Option<OpKind> {

@@ -24,7 +24,7 @@ pub(super) fn starts_with(schema: &Schema, record: &impl Record, text: &impl AsV
 }
 
 /// The keys between two records of as many columns as one likes.
-pub(super) fn range<R: Record>(schema: &Schema, start: Bound<&R>, end: Bound<&R>) -> Result<KeyRange> {
+pub(crate) fn range<R: Record>(schema: &Schema, start: Bound<&R>, end: Bound<&R>) -> Result<KeyRange> {
     let start = key_bound(schema, start)?;
     let end = key_bound(schema, end)?;
     KeyRange::range(schema.key_layout(), start, end).map_err(|error| key_error(schema, error))

@@ -34,11 +34,13 @@ pub(crate) fn get(
     let is_there = if projection.needs_row() {
         push_row(point, probe, &mut batch)?
     } else {
-        let is_there = exists(point, probe)?;
-        if is_there {
-            batch.push(probe.key(), &[], reads.schema().version())?;
+        match latest(point, probe)? {
+            Some((version, false)) => {
+                batch.push_versioned(probe.key(), &[], reads.schema().version(), point.told(version))?;
+                true
+            }
+            _ => false,
         }
-        is_there
     };
     Ok(is_there.then(|| Row::new(batch.finish(), 0)))
 }
@@ -48,10 +50,12 @@ fn push_row(point: &ReadPoint, probe: &KeyProbe<'_>, batch: &mut RowBatchBuilder
     with_scratch(|row| {
         match find(point, probe, row)? {
             None => return Ok(false),
-            Some(Hit::Memory { schema, .. }) => batch.push(probe.key(), row, schema)?,
+            Some(Hit::Memory { schema, version }) => {
+                batch.push_versioned(probe.key(), row, schema, point.told(version))?;
+            }
             Some(Hit::Disk { version, location }) => {
                 let row = fetch(&point.view, location, version)?;
-                batch.push(probe.key(), row.bytes(), row.schema())?;
+                batch.push_versioned(probe.key(), row.bytes(), row.schema(), point.told(version))?;
             }
         }
         Ok(true)

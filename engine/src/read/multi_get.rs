@@ -11,7 +11,7 @@ use sstable::Direction;
 
 use super::ReadPoint;
 use super::fetch::missing_rowset;
-use super::get::{Hit, exists, find, with_scratch};
+use super::get::{Hit, find, latest, with_scratch};
 use crate::error::Result;
 use crate::row::{Projection, ReadSchema, Row, RowBatchBuilder};
 use crate::rowset::RowsetCursor;
@@ -39,8 +39,8 @@ pub(crate) fn multi_get(
         if projection.needs_row() {
             let hit = with_scratch(|row| {
                 let hit = find(point, &probe, row)?;
-                if let Some(Hit::Memory { schema, .. }) = hit {
-                    batch.push(probe.key(), row, schema)?;
+                if let Some(Hit::Memory { schema, version }) = hit {
+                    batch.push_versioned(probe.key(), row, schema, point.told(version))?;
                 }
                 Ok::<_, crate::Error>(hit)
             })?;
@@ -49,8 +49,8 @@ pub(crate) fn multi_get(
                 Some(Hit::Memory { .. }) => places[asked] = Some(batch.len() - 1),
                 Some(Hit::Disk { version, location }) => on_disk.push(OnDisk { location, version, asked }),
             }
-        } else if exists(point, &probe)? {
-            batch.push(probe.key(), &[], reads.schema().version())?;
+        } else if let Some((version, false)) = latest(point, &probe)? {
+            batch.push_versioned(probe.key(), &[], reads.schema().version(), point.told(version))?;
             places[asked] = Some(batch.len() - 1);
         }
     }
@@ -85,7 +85,7 @@ fn fetch(
         let mut cursor = RowsetCursor::new(rowset, Direction::Forward);
         for &OnDisk { location, version, asked } in rows {
             let (schema, row) = cursor.get(location.rowid, version)?;
-            batch.push(keys[asked], row, schema)?;
+            batch.push_versioned(keys[asked], row, schema, point.told(version))?;
             places[asked] = Some(batch.len() - 1);
         }
     }

@@ -14,7 +14,7 @@ use super::pipeline::{Counter, Pipeline, Plan, Sink};
 use super::{Batches, Cursor, Predicate, ReadPoint, Records, Rows, bounds, partition};
 use crate::error::{Error, Result};
 use crate::record::{FromRow, Record};
-use crate::row::{Projection, ReadSchema};
+use crate::row::{Projection, ReadSchema, Row};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::transaction::ScanReads;
@@ -192,6 +192,43 @@ impl Scan {
     /// the table was opened, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
     pub fn rows(self) -> Result<Rows> {
         Ok(Rows::new(self.start()?))
+    }
+
+    /// The first row of the scan, in its direction; `None` if it has none.
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn first(self) -> Result<Option<Row>> {
+        self.limit(1).rows()?.next().transpose()
+    }
+
+    /// The last row of the scan. Costs as much as the first: it is read from the other end. A limit counts from the first, and
+    /// the whole scan is read if there is one.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).build()?;
+    /// # let events = engine.open_or_create_table("events", schema)?;
+    /// # for time in 0..25 { events.upsert((17, time))?; events.upsert((18, time + 100))?; }
+    /// let latest = events.scan().prefix((17,)).last()?.expect("it has some");
+    /// assert_eq!(latest.get::<u64>("time")?, 24);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Scan::rows`].
+    pub fn last(mut self) -> Result<Option<Row>> {
+        if self.limit.is_some() {
+            return self.rows()?.last().transpose();
+        }
+        self.direction = match self.direction {
+            Direction::Forward => Direction::Reverse,
+            Direction::Reverse => Direction::Forward,
+        };
+        self.first()
     }
 
     /// Starts the scan, and reads each row as a `T`, of whose columns alone it is. For a type that borrows use

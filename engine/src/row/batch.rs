@@ -9,7 +9,7 @@
 use super::{Projection, ReadSchema, RowRef, Translator};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Schema;
-use codec::SchemaVersion;
+use codec::{SchemaVersion, Version};
 use encoded_key::{Type, Value};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,6 +20,7 @@ pub struct RowBatch {
     projection: Projection,
     pub(super) keys: Packed,
     pub(super) rows: Packed,
+    versions: Versions,
     len: usize,
     unescaped: Unescaped,
 }
@@ -59,6 +60,12 @@ impl RowBatch {
     /// All rows, in order.
     pub fn iter(&self) -> RowRefs<'_> {
         RowRefs { batch: self, range: 0..self.len }
+    }
+
+    /// The version of row `index`, if it is known.
+    #[inline]
+    pub(super) fn version(&self, index: usize) -> Option<Version> {
+        self.versions.get(index)
     }
 
     /// The bytes of memory that the rows take.
@@ -199,6 +206,29 @@ impl Packed {
     }
 }
 
+/// The versions of rows that were read one by one. The first stands apart, so that a get needs no memory for it.
+#[derive(Debug, Default)]
+struct Versions {
+    first: Option<Version>,
+    others: Vec<Version>,
+}
+
+impl Versions {
+    fn push(&mut self, version: Version) {
+        match self.first {
+            None => self.first = Some(version),
+            Some(_) => self.others.push(version),
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<Version> {
+        match index.checked_sub(1) {
+            None => self.first,
+            Some(other) => self.others.get(other).copied(),
+        }
+    }
+}
+
 /// Collects rows for a [`RowBatch`], in memory that it gets back from batches that nobody holds any more.
 #[derive(Debug)]
 pub(crate) struct RowBatchBuilder {
@@ -206,6 +236,7 @@ pub(crate) struct RowBatchBuilder {
     projection: Projection,
     keys: Packed,
     rows: Packed,
+    versions: Versions,
     len: usize,
 }
 
@@ -216,7 +247,8 @@ impl RowBatchBuilder {
     /// For rows as `reads` shows them, of which readers see `projection`.
     pub(crate) fn new(reads: Arc<ReadSchema>, projection: Projection) -> RowBatchBuilder {
         let translator = Translator::new(reads);
-        RowBatchBuilder { translator, projection, keys: Packed::default(), rows: Packed::default(), len: 0 }
+        let (keys, rows, versions) = (Packed::default(), Packed::default(), Versions::default());
+        RowBatchBuilder { translator, projection, keys, rows, versions, len: 0 }
     }
 
     /// How many rows it has.
@@ -253,6 +285,25 @@ impl RowBatchBuilder {
         Ok(())
     }
 
+    /// Adds a row whose version readers may ask for, if there is one. All rows of a batch have one, or none has.
+    ///
+    /// # Errors
+    /// As for [`RowBatchBuilder::push`].
+    #[inline]
+    pub(crate) fn push_versioned(
+        &mut self,
+        key: &[u8],
+        row: &[u8],
+        schema: SchemaVersion,
+        version: Option<Version>,
+    ) -> Result<()> {
+        self.push(key, row, schema)?;
+        if let Some(version) = version {
+            self.versions.push(version);
+        }
+        Ok(())
+    }
+
     /// The rows so far, as a batch; the builder is empty then.
     pub(crate) fn finish(&mut self) -> Arc<RowBatch> {
         Arc::new(RowBatch {
@@ -260,6 +311,7 @@ impl RowBatchBuilder {
             projection: self.projection.clone(),
             keys: std::mem::take(&mut self.keys),
             rows: std::mem::take(&mut self.rows),
+            versions: std::mem::take(&mut self.versions),
             len: std::mem::take(&mut self.len),
             unescaped: OnceLock::new(),
         })

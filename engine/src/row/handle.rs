@@ -106,6 +106,15 @@ impl<'a> RowRef<'a> {
         })
     }
 
+    /// The version that the row was written as: that of the operation that wrote it, which no other operation ever has. Rows
+    /// of point reads know it; rows of scans and of transactions do not. Versions grow, with gaps; see [`Table::compare_and_set`].
+    ///
+    /// [`Table::compare_and_set`]: crate::Table::compare_and_set
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        self.batch.version(self.index).map(|version| version.0)
+    }
+
     /// All values, in the order of the columns.
     ///
     /// # Errors
@@ -217,6 +226,12 @@ impl Row {
     #[inline]
     pub fn to<'a, T: FromRow<'a>>(&'a self) -> Result<T> {
         T::from_row(self.as_ref())
+    }
+
+    /// The version that the row was written as, if it is known; see [`RowRef::version`].
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        self.as_ref().version()
     }
 
     /// All values, in the order of the columns.
