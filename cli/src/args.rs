@@ -63,5 +63,7 @@ pub(crate) enum Command {
     Compact(command::compact::Args),
     Checkpoint(command::checkpoint::Args),
     Repair(command::repair::Args),
+    Dump(command::dump::Args),
+    Key(command::key::Args),
     Completions(command::completions::Args),
 }

@@ -5,6 +5,7 @@
 
 mod csv;
 mod document;
+mod items;
 mod json;
 mod rows;
 mod style;
@@ -14,6 +15,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 pub(crate) use self::csv::write_record as write_csv_record;
 pub(crate) use document::{Document, Item, List};
+pub(crate) use items::ItemWriter;
 pub(crate) use json::write_string as write_json_string;
 pub(crate) use rows::RowWriter;
 pub(crate) use style::Style;

@@ -13,10 +13,10 @@ mod types;
 use nyala::{AsValue, Value};
 
 pub(crate) use json::{from_json, write_json};
-pub(crate) use parse::parse;
-pub(crate) use show::{BinaryText, escape_controls, show};
+pub(crate) use parse::{parse, parse_hex};
+pub(crate) use show::{BinaryText, escape_controls, hex, show};
 pub(crate) use time::{parse_date, parse_timestamp};
-pub(crate) use types::ColumnSpec;
+pub(crate) use types::{ColumnSpec, parse_column_type};
 
 /// A value that owns its bytes.
 #[derive(Clone, Debug)]

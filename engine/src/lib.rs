@@ -82,6 +82,7 @@ mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
 mod health;
+pub mod inspect;
 mod manifest;
 mod memtable;
 #[cfg(all(test, nyala_shuttle))]

@@ -45,6 +45,11 @@ pub(crate) enum Item {
     Bytes(u64),
     Percent(f64),
     Text(String),
+    /// A text for people, and a value of JSON for programs.
+    Json {
+        text: String,
+        json: String,
+    },
 }
 
 impl From<bool> for Item {
@@ -84,24 +89,24 @@ impl<T: Into<Item>> From<Option<T>> for Item {
 }
 
 impl Item {
-    fn for_people(&self) -> String {
+    pub(super) fn for_people(&self) -> String {
         match self {
             Item::Null => "-".to_owned(),
             Item::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
             Item::Count(count) => grouped(*count),
             Item::Bytes(bytes) => sized(*bytes),
             Item::Percent(share) => format!("{share:.1} %"),
-            Item::Text(text) => text.clone(),
+            Item::Text(text) | Item::Json { text, .. } => text.clone(),
         }
     }
 
-    fn for_programs(&self) -> String {
+    pub(super) fn for_programs(&self) -> String {
         match self {
             Item::Null => String::new(),
             Item::Bool(value) => value.to_string(),
             Item::Count(count) | Item::Bytes(count) => count.to_string(),
             Item::Percent(share) => format!("{share:.1}"),
-            Item::Text(text) => text.clone(),
+            Item::Text(text) | Item::Json { text, .. } => text.clone(),
         }
     }
 
@@ -109,6 +114,7 @@ impl Item {
         match self {
             Item::Null => out.write_all(b"null"),
             Item::Text(text) => write_string(out, text),
+            Item::Json { json, .. } => out.write_all(json.as_bytes()),
             other => out.write_all(other.for_programs().as_bytes()),
         }
     }
@@ -116,7 +122,7 @@ impl Item {
     fn align(&self) -> Align {
         match self {
             Item::Count(_) | Item::Bytes(_) | Item::Percent(_) => Align::Right,
-            Item::Null | Item::Bool(_) | Item::Text(_) => Align::Left,
+            Item::Null | Item::Bool(_) | Item::Text(_) | Item::Json { .. } => Align::Left,
         }
     }
 }
@@ -193,7 +199,7 @@ impl List {
     }
 }
 
-fn write_object<'a>(
+pub(super) fn write_object<'a>(
     out: &mut dyn Write,
     fields: impl Iterator<Item = (&'a String, &'a Item)>,
 ) -> io::Result<()> {

@@ -3,8 +3,7 @@
 use nyala::{AsValue, Date, Decimal, Timestamp, Type, Value};
 use serde_json::value::RawValue;
 
-use super::types::parse_column_type;
-use super::{BinaryText, Owned, from_json, parse, show, write_json};
+use super::{BinaryText, Owned, from_json, parse, parse_column_type, show, write_json};
 
 /// Through text and through JSON, in both forms of binaries.
 fn goes_round(value: Value<'_>, ty: Type) {

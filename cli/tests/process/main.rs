@@ -9,6 +9,7 @@
 )]
 
 mod documents;
+mod dump;
 mod export;
 mod full_disk;
 mod import;

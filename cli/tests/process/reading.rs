@@ -16,6 +16,7 @@ fn commands_that_read_change_not_a_byte() {
             &["scan", "db", "things"],
             &["export", "db", "counts"],
             &["stats", "db"],
+            &["key", "encode", "--db", "db", "--table", "counts", "7"],
             &["check", "db"],
             &["repair", "db", "--dry-run"],
         ] {
