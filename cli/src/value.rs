@@ -1,7 +1,7 @@
 //! Values as text: what a person types becomes the exact value of a column, and back.
 //!
 //! Owns [`Owned`], a value that borrows nothing. Never rounds, cuts or guesses: what does not fit is refused.
-//! Invariant: what [`show`] writes, [`parse`] reads as the same value.
+//! Invariant: what `show` writes, `parse` reads as the same value.
 
 mod float;
 mod json;
