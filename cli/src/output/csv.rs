@@ -1,4 +1,6 @@
 //! Comma-separated values: a line a record, quotes where they are needed (RFC 4180, lines end with a line feed).
+//!
+//! Never flushes what it writes to: that may pack, and would pack record by record.
 
 use std::io::{self, Write};
 
@@ -7,9 +9,14 @@ pub(crate) fn write_record<F: AsRef<[u8]>>(
     out: &mut dyn Write,
     fields: impl IntoIterator<Item = F>,
 ) -> io::Result<()> {
-    let mut writer = ::csv::WriterBuilder::new().has_headers(false).flexible(true).from_writer(out);
+    let mut writer = ::csv::WriterBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .buffer_capacity(512)
+        .from_writer(Vec::with_capacity(512));
     writer.write_record(fields).map_err(io_error)?;
-    writer.flush()
+    let record = writer.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
+    out.write_all(&record)
 }
 
 fn io_error(error: ::csv::Error) -> io::Error {

@@ -69,3 +69,21 @@ fn a_file_that_is_there_is_not_replaced_unasked() {
     done(dir.path(), ["export", "db", "counts", "counts.csv", "--force", "--limit", "1"]);
     assert_eq!(fs::read_to_string(dir.path().join("counts.csv")).expect("the file"), "id,n\n0,0\n");
 }
+
+#[test]
+fn a_packed_file_is_small() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = crate::world::flights();
+    let file = file.to_str().expect("a plain name");
+    let key = "year,month,day,carrier,flight,origin";
+    done(dir.path(), ["import", "db", "flights", file, "--key", key, "--null", "NA"]);
+    for name in ["flights.csv", "flights.jsonl"] {
+        let packed = format!("{name}.gz");
+        done(dir.path(), ["export", "db", "flights", name]);
+        done(dir.path(), ["export", "db", "flights", &packed]);
+        let bytes = |name: &str| fs::metadata(dir.path().join(name)).expect("the file").len();
+        // Packed row by row it would be hardly smaller.
+        let (plain, packed) = (bytes(name), bytes(&packed));
+        assert!(packed * 3 < plain, "{name}: {packed} bytes of {plain}");
+    }
+}
