@@ -68,6 +68,8 @@ pub(crate) struct Core {
     pub(crate) registry: Arc<Registry>,
     /// The last commit that the open found.
     pub(crate) recovered_to: Version,
+    /// Of that, what was on disk for certain: all, unless it was opened for reading only.
+    pub(crate) found_durable: Version,
     /// The first version that was given out since.
     pub(crate) first_version: Version,
     pub(crate) catalog: Catalog,
@@ -151,13 +153,16 @@ impl Core {
 
     /// The last commit that is durable with all before it.
     pub(crate) fn last_durable(&self) -> Version {
-        self.log.synced_version().max(self.recovered_to)
+        self.log.synced_version().max(self.found_durable)
     }
 
     /// Makes a commit durable, with all before it.
     pub(crate) fn wait_durable(&self, version: Version) -> Result<(), Error> {
         if version <= self.last_durable() {
             return Ok(());
+        }
+        if self.health.is_read_only() {
+            return self.health.check_writable();
         }
         if version < self.first_version {
             let found = self.recovered_to;

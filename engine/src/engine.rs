@@ -381,7 +381,7 @@ impl Engine {
     ///
     /// # Errors
     /// `InvalidArgument` for a ticket of no commit, or of one that the last open did not find again; `Io`, which also
-    /// means that the engine takes no more writes; `Closed`.
+    /// means that the engine takes no more writes; `ReadOnly` for what only its writer can sync; `Closed`.
     pub fn wait_durable(&self, ticket: Ticket) -> Result<(), Error> {
         self.core().wait_durable(ticket.version())
     }
@@ -536,6 +536,7 @@ fn assemble(
         manifest: parts.manifest,
         registry: Arc::new(Registry::new(visible)),
         recovered_to: report.recovered_to.version(),
+        found_durable: parts.durable,
         first_version: parts.first_version,
         catalog: parts.catalog,
         commit: Commit::new(parts.first_version, parts.ceiling),

@@ -55,6 +55,8 @@ pub(crate) struct Parts {
     pub(crate) first_version: Version,
     /// The last that may be given out before the manifest names more.
     pub(crate) ceiling: Version,
+    /// All commits up to this one are on disk.
+    pub(crate) durable: Version,
 }
 
 /// The options of the write-ahead log.
@@ -119,12 +121,12 @@ fn act(
     state.version_ceiling = Version(first_version.0 + VERSION_RESERVE);
     state.log_start = log.end().segment;
     state.attested = Some(log.synced());
-    let ceiling = state.version_ceiling;
-    report.recovered_to = Ticket::new(state.durable_through);
+    let (ceiling, durable) = (state.version_ceiling, state.durable_through);
+    report.recovered_to = Ticket::new(durable);
     let catalog = open_tables(&files, cache, &state)?;
     let manifest = Manifest::create(&files, state)?;
     remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);
-    Ok(Recovered { parts: Parts { files, log, manifest, catalog, first_version, ceiling }, report })
+    Ok(Recovered { parts: Parts { files, log, manifest, catalog, first_version, ceiling, durable }, report })
 }
 
 fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Result<Catalog, Error> {

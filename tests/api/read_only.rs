@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use nyala::vfs::sim::PowerCut;
 use nyala::vfs::{Advice, Entry, File, Fs, Lock, SimFs};
 use nyala::{Durability, Engine, ErrorKind, Health, Options, RuntimeMode, Schema, Table, Type};
 
@@ -539,4 +540,30 @@ fn a_log_that_grows_at_every_call_is_read_up_to_some_end() {
         assert!(ids.len() >= 60 && (ids.len() as u64) < next.load(Ordering::Relaxed), "{}", ids.len());
         assert_clean(&reader);
     }
+}
+
+/// Whoever passes on what is durable would else pass on what a loss of power takes back.
+#[test]
+fn what_the_writer_has_not_synced_is_seen_and_not_said_to_be_durable() {
+    let disk = SimFs::new(1);
+    let writer = Engine::open("/db", Options { create_if_missing: true, ..inline(&disk) }).expect("it opens");
+    let table = plain_table(&writer);
+    upsert(&table, 0..10);
+    writer.sync().expect("a good disk");
+    writer.flush().expect("a good disk");
+    let synced = writer.last_durable();
+    upsert(&table, 10..20);
+    let reader = Engine::open_read_only("/db", inline(&disk)).expect("it opens");
+    let seen = reader.last_committed();
+    assert_eq!((seen, reader.recovered_to()), (writer.last_committed(), writer.last_committed()));
+    assert_eq!((reader.last_durable(), writer.last_durable()), (synced, synced));
+    reader.wait_durable(synced).expect("it is durable");
+    refused(reader.wait_durable(seen), ErrorKind::ReadOnly, &[]);
+    let lost = Engine::open("/db", inline(&disk.power_cut(&PowerCut::lose_all()))).expect("it opens");
+    assert_eq!(lost.recovered_to(), synced);
+
+    writer.flush().expect("a good disk");
+    let reader = Engine::open_read_only("/db", inline(&disk)).expect("it opens");
+    assert_eq!(reader.last_durable(), seen);
+    reader.wait_durable(seen).expect("it is durable");
 }

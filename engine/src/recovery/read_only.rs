@@ -115,6 +115,8 @@ fn attempt(
     report.recovered_to = Ticket::new(replayed.durable_through);
     let flushed = state.tablets.values().map(|tablet| tablet.flushed_through).max().unwrap_or_default();
     let visible = report.replayed_versions.map_or(flushed, |(_, last)| flushed.max(Version(last)));
+    // What is only in the log may still be in the writer's page cache.
+    let durable = state.durable_through;
     let parts = Parts {
         log: Log::read_only(&scan)?,
         manifest: Manifest::read_only(&files, state, &manifest_scan)?,
@@ -122,6 +124,7 @@ fn attempt(
         catalog,
         first_version: visible.next(),
         ceiling: visible,
+        durable,
     };
     Ok(Recovered { parts, report })
 }
