@@ -231,9 +231,11 @@ impl Cache {
         self.pool(shape).blocks.remove(&Place { file: file.0, offset });
     }
 
-    /// Whether files do not pin as much as they may yet.
-    pub(crate) fn can_pin(&self) -> bool {
-        self.pinned.load(Ordering::Relaxed) < self.pinned_max
+    /// Whether files may still pin a block that takes `stored_bytes` on disk. What is left is mostly a little, too little
+    /// for the next.
+    pub(crate) fn can_pin(&self, stored_bytes: u32) -> bool {
+        let bytes = u64::from(stored_bytes) + BLOCK_OVERHEAD_BYTES;
+        self.pinned.load(Ordering::Relaxed) + bytes <= self.pinned_max
     }
 
     /// Takes so many bytes out of the pools for a block that its file will hold; false if that is more than files may.
@@ -370,5 +372,22 @@ fn hash(place: Place) -> u64 {
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_to_pin_what_cannot_be_pinned() {
+        let cache = Cache::new(2000);
+        let block = |len| Block { bytes: vec![0; len], items: 0, tail: 0, file: FileId(1), offset: 0 };
+        let first = block(500);
+        assert!(cache.can_pin(500) && cache.pin(&first));
+        assert!(!cache.can_pin(600) && !cache.pin(&block(600)));
+        assert!(cache.can_pin(100));
+        cache.unpin([&first].into_iter());
+        assert!(cache.can_pin(600) && cache.pin(&block(600)));
     }
 }

@@ -85,7 +85,7 @@ impl Pinned {
         check: impl FnOnce(&Block) -> Result<()>,
     ) -> Result<Held<'_>> {
         let cache = input.cache();
-        if !cache.can_pin() {
+        if !cache.can_pin(handle.len) {
             let block = input.block(self.shape, handle)?;
             check(&block)?;
             return Ok(Held::Cached(block));
