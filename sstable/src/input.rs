@@ -167,7 +167,8 @@ impl Input {
             return Ok(Arc::new(self.read(shape, handle)?));
         }
         self.check(handle)?;
-        let mut once = ONCE.take();
+        // A thread that is ending has it no more, and may read nevertheless.
+        let mut once = ONCE.try_with(Cell::take).unwrap_or_default();
         if once.stored.len() < len {
             once.stored.resize(len, 0);
         }
@@ -176,7 +177,7 @@ impl Input {
             Block::open_slice(shape, self.id, handle.offset, stored, block::spare(once.last.take()))
         });
         once.last = block.as_ref().ok().map(Arc::clone);
-        ONCE.set(once);
+        let _ = ONCE.try_with(|kept| kept.set(once));
         block
     }
 

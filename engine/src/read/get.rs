@@ -172,11 +172,12 @@ pub(super) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     thread_local! {
         static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    let mut scratch = SCRATCH.take();
+    // A thread that is ending has it no more, and may read nevertheless.
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
     scratch.clear();
     let result = f(&mut scratch);
     if scratch.capacity() <= SCRATCH_BYTES_MAX {
-        SCRATCH.set(scratch);
+        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
     }
     result
 }

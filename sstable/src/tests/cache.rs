@@ -182,3 +182,27 @@ fn a_block_that_many_ask_for_is_read_once() {
     let blocks = keyed.verify().expect("sound file").blocks as usize;
     assert_eq!(count, blocks + keyed.root().partitions().len());
 }
+
+/// Whoever keeps a reader in a variable of a thread may read with it when the thread ends, after ours are gone.
+#[test]
+fn a_thread_that_ends_may_still_read() {
+    struct AtTheEnd(Arc<KeyedReader>);
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            for i in (0..ROWS).step_by(100) {
+                let key = i.to_be_bytes();
+                assert!(self.0.get(&key, hash_key(&key)).expect("sound file").is_some());
+            }
+        }
+    }
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<AtTheEnd>> = const { std::cell::RefCell::new(None) };
+    }
+    let fs = disk();
+    let keyed = KeyedReader::open(&fs, &path(), ID, Cache::new(0), None).expect("open");
+    let reading = std::thread::spawn(move || {
+        KEPT.set(Some(AtTheEnd(Arc::clone(&keyed))));
+        assert!(keyed.get(&[0; 4], hash_key(&[0; 4])).expect("sound file").is_some());
+    });
+    reading.join().expect("it reads to its end");
+}
