@@ -99,11 +99,12 @@ impl Barrier {
     /// not in the log up to here or was before it, and the log speaks of no table that the state does not know.
     fn set(core: &Core) -> Barrier {
         core.manifest.with_state(|state| {
+            // Before writers have to wait: without an edit it stays the same.
+            let mut state = state.clone();
             let stage = core.commit.stage();
             let end = core.log.end();
             let mut segments = core.log.segments();
             segments.retain(|segment| segment.id >= state.log_start);
-            let mut state = state.clone();
             // The copy is synced, all of it: damage in it is never taken for a torn tail.
             state.attested = Some(end);
             Barrier { state, segments, version: stage.last_version(), next_file: core.files.next_unused() }

@@ -42,7 +42,7 @@ impl IndexFile {
         if properties.keys != reader.entries() {
             return Err(bad(format!("{} keys, but the file has {}", properties.keys, reader.entries())));
         }
-        // An entry takes several bytes, which are never compressed.
+        // Compressed or not, an entry takes more than a byte: no two have the same version.
         if properties.entries > reader.file_len() {
             return Err(bad(format!("{} entries in {} bytes", properties.entries, reader.file_len())));
         }
