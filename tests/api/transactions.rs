@@ -360,3 +360,21 @@ fn handles_can_go_to_other_threads() {
     check::<Transaction>();
     check::<nyala::Ticket>();
 }
+
+#[test]
+fn a_transaction_is_run_again_when_a_column_that_it_does_not_change_is_dropped() {
+    let disk = SimFs::new(1);
+    let engine = Engine::open("/db", simulated(&disk, lazy())).expect("it opens");
+    let table = plain_table(&engine);
+    table.upsert((1, 1, Some("text"))).expect("healthy");
+    let mut runs = 0;
+    let done = engine.transact(|transaction| {
+        runs += 1;
+        transaction.update(&table, (1,), [("number", 2)])?;
+        if runs == 1 {
+            table.alter().drop_column("text").apply()?;
+        }
+        Ok(())
+    });
+    assert!(done.is_ok(), "{done:?} after {runs} runs");
+}
