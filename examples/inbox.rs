@@ -4,6 +4,8 @@
 //! cargo run --example inbox
 //! ```
 
+use std::ops::Bound;
+
 use nyala::{Durability, Engine, Options, Record, Schema, Table, Timestamp, column};
 
 /// A key sorts by its first column, then by the next: all messages of a user lie together, in them those of a
@@ -25,13 +27,14 @@ struct Message<'a> {
 /// The newest messages of a conversation, up to `rows` of them, that are older than `before`: a page of a list.
 fn page(
     inbox: &Table,
-    key: (u64, &str),
+    (user, conversation): (u64, &str),
     before: Option<Timestamp>,
     rows: usize,
 ) -> nyala::Result<Vec<String>> {
-    let mut scan = inbox.scan().prefix(key).limit(rows);
+    let mut scan = inbox.scan().prefix((user, conversation)).limit(rows);
     if let Some(before) = before {
-        scan = scan.filter(column("sent").lt(before));
+        // In the order of the key what is older comes behind.
+        scan = scan.range((Bound::Excluded((user, conversation, before)), Bound::Unbounded));
     }
     scan.rows()?.map(|row| Ok(row?.get::<&str>("text")?.to_owned())).collect()
 }

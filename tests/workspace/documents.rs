@@ -124,6 +124,38 @@ fn the_code_in_the_readme_is_the_quickstart() {
     }
 }
 
+/// Whether the documentation tests of the engine take in this page as a whole.
+fn is_a_doctest(page: &Path) -> bool {
+    let page = page.to_str().expect("a plain name");
+    text("engine/src/lib.rs").contains(&format!("include_str!(\"../../{page}\")"))
+}
+
+#[test]
+fn the_code_in_the_pages_is_code_that_runs() {
+    let mut checked = 0;
+    for page in files("docs", &[".md"]) {
+        let document = text(&page);
+        let blocks = blocks(&document, "rust");
+        if blocks.is_empty() || is_a_doctest(&page) {
+            continue;
+        }
+        // Else it is cut from one of the examples that the page names.
+        let named =
+            spans(&document).into_iter().filter(|span| span.starts_with("examples/") && is_source_path(span));
+        let named: Vec<String> = named.map(|example| without_indentation(&text(example))).collect();
+        for block in blocks {
+            let block = without_indentation(&block);
+            assert!(
+                named.iter().any(|example| example.contains(block.trim())),
+                "this code of {} is in none of the examples that it names:\n{block}",
+                page.display()
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} blocks were found: the search is broken");
+}
+
 #[test]
 fn the_readme_names_the_two_commands() {
     let readme = text("README.md");
