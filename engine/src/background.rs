@@ -17,10 +17,12 @@ use crate::compaction::Eagerness;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::Edit;
-use crate::{compaction, flush};
+use crate::{compaction, flush, metrics};
 
 /// How often the house is kept without a signal.
 const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
+/// How often metrics are published.
+const PUBLISHING_PERIOD: Duration = Duration::from_secs(1);
 /// How long a worker sleeps without a signal.
 const IDLE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -36,6 +38,14 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
     // While writers are slowed, compaction may have the whole machine: what it does not use is lost to all.
     for _ in 0..core.compaction_threads() {
         spawn(core, "compact", compact)?;
+    }
+    if core.events.are_wanted() {
+        let last_published = Mutex::new(Duration::ZERO);
+        spawn(core, "events", move |core| {
+            core.events.signal.wait(PUBLISHING_PERIOD);
+            core.events.deliver();
+            publish_in_time(core, &mut last_published.lock());
+        })?;
     }
     let last_sync = Mutex::new(core.clock.now());
     spawn(core, "house", move |core| {
@@ -93,7 +103,8 @@ pub(crate) fn run_flushes(core: &Core) {
 
 /// What has to be done now and then, whatever else happens.
 pub(crate) fn keep_house(core: &Core) {
-    core.files.delete_obsolete(&core.cache);
+    core.files.delete_obsolete(&core.cache, &core.events);
+    core.stall.end_if_over(core.clock.now());
     share_memory(core);
     if !core.health.is_healthy() {
         return;
@@ -156,6 +167,14 @@ fn bound_log(core: &Core) {
     // A log that nothing needs any more goes without a flush.
     if let Err(error) = flush::drop_unneeded_log(core) {
         tracing::debug!(%error, "the log stays longer than its bound");
+    }
+}
+
+fn publish_in_time(core: &Core, last: &mut Duration) {
+    let now = core.clock.now();
+    if now >= *last + PUBLISHING_PERIOD {
+        *last = now;
+        metrics::publish(core);
     }
 }
 

@@ -234,6 +234,7 @@ pub(crate) fn commit(
         commit_checked(core, buffer, durability)
     };
     core.run_inline_work();
+    core.tell_inline();
     committed
 }
 

@@ -96,6 +96,13 @@ impl Catalog {
         }
     }
 
+    /// The name of the table of this tablet; none once it is dropped.
+    pub(crate) fn name_of(&self, tablet: &Tablet) -> String {
+        let tables = self.tables.read();
+        let found = tables.values().find(|table| table.tablet.id == tablet.id);
+        found.map_or_else(|| "(dropped)".to_owned(), |table| table.name.clone())
+    }
+
     /// All tables, by name.
     pub(crate) fn all(&self) -> Vec<Arc<TableCore>> {
         self.tables.read().values().cloned().collect()

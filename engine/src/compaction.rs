@@ -31,9 +31,10 @@ use sync::Mutex;
 
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
+use crate::events::{CompactionSummary, Event};
 use crate::files::{FileKind, Outputs};
 use crate::flush::{
-    base_run_options, open_index_files, open_rowset, rowset_info, rowset_options, run_options,
+    base_run_options, open_index_files, open_rowset, rowset_info, rowset_options, run_options, tell_files,
 };
 use crate::manifest::{Edit, RunDesc, TabletEdit};
 use crate::options::Options;
@@ -228,10 +229,22 @@ pub(crate) fn note_debt<'a>(core: &Core, changed: impl IntoIterator<Item = &'a A
 /// Runs a job and installs what it gives.
 pub(crate) fn run(core: &Core, job: &CompactionJob) -> Result<(), Error> {
     let start = core.clock.now();
+    let Work { inputs, moving, bytes, .. } = &job.work;
+    let span = tracing::info_span!("compaction", tablet = %job.tablet.id, runs = inputs.len(), bytes);
+    let _span = span.entered();
+    let table = || core.catalog.name_of(&job.tablet);
+    core.events.raise(|| Event::CompactionBegun {
+        table: table(),
+        runs: inputs.len() as u64,
+        rowsets: moving.len() as u64,
+        bytes: *bytes,
+    });
     let result = merge_and_install(core, job);
-    core.counters.note_compaction_time(core.clock.now().saturating_sub(start));
+    let took = core.clock.now().saturating_sub(start);
+    core.counters.note_compaction_time(took);
+    core.events.raise(|| Event::CompactionEnded { table: table(), took, result: result.clone() });
     match &result {
-        Ok(()) => core.backoff.succeeded(),
+        Ok(_) => core.backoff.succeeded(),
         Err(error) if job.tablet.compacting.cancel().load(Ordering::Acquire) => {
             tracing::debug!(%error, "a compaction was given up");
         }
@@ -247,10 +260,11 @@ pub(crate) fn run(core: &Core, job: &CompactionJob) -> Result<(), Error> {
         }
     }
     core.health.progress.notify();
-    result
+    result.map(|_| ())
 }
 
-fn merge_and_install(core: &Core, job: &CompactionJob) -> Result<(), Error> {
+/// Returns what was done.
+fn merge_and_install(core: &Core, job: &CompactionJob) -> Result<CompactionSummary, Error> {
     let index_outputs = Outputs::new(&core.files, FileKind::Index);
     let row_outputs = Arc::new(Outputs::new(&core.files, FileKind::Rows));
     let retention = core.registry.retention();
@@ -380,7 +394,12 @@ impl Change<'_> {
     }
 }
 
-fn install(core: &Core, job: &CompactionJob, retention: &Retention, merged: &Merged) -> Result<(), Error> {
+fn install(
+    core: &Core,
+    job: &CompactionJob,
+    retention: &Retention,
+    merged: &Merged,
+) -> Result<CompactionSummary, Error> {
     core.files.sync_dir().inspect_err(|error| core.health.poison(error))?;
     let outcome = &merged.outcome;
     let files = output_files(outcome);
@@ -434,12 +453,13 @@ fn install(core: &Core, job: &CompactionJob, retention: &Retention, merged: &Mer
     if installed.is_none() {
         return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped under its compaction"));
     }
-    retire(core, job, merged, dead.take());
-    Ok(())
+    tell_files(core, merged.outcome.files.iter().map(|file| &file.info), FileKind::Index);
+    tell_files(core, merged.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
+    Ok(retire(core, job, merged, dead.take()))
 }
 
-/// What is left to do after the install.
-fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowset>>) {
+/// What is left to do after the install. Returns what was done.
+fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowset>>) -> CompactionSummary {
     let outcome = &merged.outcome;
     let inputs = &job.view.runs[job.work.inputs.clone()];
     let kept: Vec<FileId> = outcome.reused.iter().map(|file| file.info.id).collect();
@@ -451,10 +471,20 @@ fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowse
         core.files.retire_rows(rowset);
     }
     job.tablet.compacting.forget(&job.run_ids, &gone);
-    let moved_bytes = merged.rowsets.iter().map(|rowset| rowset.info.len).sum();
-    core.counters.note_compaction(&outcome.stats, moved_bytes, gone.len() as u64);
+    let stats = &outcome.stats;
+    let summary = CompactionSummary {
+        entries_in: stats.entries_in,
+        entries_dropped: stats.entries_dropped,
+        bytes_in: stats.bytes_in,
+        bytes_out: stats.bytes_out,
+        moved_rows: stats.entries_moved,
+        moved_bytes: merged.rowsets.iter().map(|rowset| rowset.info.len).sum(),
+        dropped_rowsets: gone.len() as u64,
+    };
+    core.counters.note_compaction(&summary);
     note_debt(core, [&job.tablet]);
     core.signals.housekeeping.set();
+    summary
 }
 
 /// Merges all runs of a tablet into one, in the caller's thread, after the compactions that are running; then goes on

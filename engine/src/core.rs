@@ -5,8 +5,8 @@
 //! keep nothing open.
 //!
 //! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
-//! cell. Under the leaves (registry, catalog, health, obsolete list, signals, waiters) no other lock is taken; under the
-//! queue's only a waiter's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
+//! cell. Under the leaves (registry, catalog, health, obsolete list, events, signals, waiters) no other lock is taken; under
+//! the queue's only a waiter's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
 //! which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
@@ -24,6 +24,7 @@ use crate::catalog::{Catalog, TableCore};
 use crate::commit::Commit;
 use crate::compaction::{Backoff, Permits};
 use crate::error::{Error, ErrorKind};
+use crate::events::Events;
 use crate::files::Files;
 use crate::health::HealthCell;
 use crate::manifest::Manifest;
@@ -83,6 +84,7 @@ pub(crate) struct Core {
     pub(crate) backoff: Backoff,
     pub(crate) compaction_permits: Permits,
     pub(crate) counters: Counters,
+    pub(crate) events: Arc<Events>,
     pub(crate) buffers: BufferPool,
     /// Held by the thread that does inline work: one at a time, as with one worker.
     pub(crate) inline_turn: Mutex<InlineTurn>,
@@ -210,6 +212,13 @@ impl Core {
         let _caller = self.callers.read_recursive();
         if self.health.check_open().is_ok() && catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             self.health.poison(&Error::new(ErrorKind::Io, "inline background work panicked"));
+        }
+    }
+
+    /// In the inline mode, where no thread does it: tells the listener what there is to tell. Call with no lock held.
+    pub(crate) fn tell_inline(&self) {
+        if self.is_inline() {
+            self.events.deliver();
         }
     }
 

@@ -16,9 +16,11 @@ use crate::commit::{Commit, Ticket};
 use crate::compaction::{self, Backoff, Permits};
 use crate::core::{Core, Handle, Signals};
 use crate::error::{Error, ErrorKind};
+use crate::events::Events;
 use crate::flush;
 use crate::health::{Health, HealthCell};
 use crate::manifest::{self, Edit, Owner, TableDesc};
+use crate::metrics;
 use crate::options::{Durability, Options, RuntimeMode};
 use crate::recovery::{self, Recovered, RecoveryReport};
 use crate::runtime::{Chance, Clock, Workers};
@@ -74,6 +76,7 @@ impl Engine {
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
+        let _span = tracing::info_span!("recovery", dir = %dir.display()).entered();
         recovery::prepare_directory(&*options.fs, dir, options.create_if_missing)?;
         // A newer format is refused before even the lock is taken.
         let current = manifest::read_current(&*options.fs, dir)?;
@@ -83,7 +86,9 @@ impl Engine {
         let lock = recovery::lock(&*options.fs, dir)?;
         let cache = sstable::Cache::new(options.cache_bytes());
         let recovered = recovery::recover(&options, dir, &cache)?;
-        let (core, report) = assemble(options, recovered, cache, HealthCell::default(), lock);
+        let events = Arc::new(Events::new(options.listener.clone()));
+        let health = HealthCell::new(Arc::clone(&events));
+        let (core, report) = assemble(options, recovered, cache, health, events, lock);
         compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
         let handle = Arc::new(Handle { core: Arc::clone(&core) });
         background::start(&core)?;
@@ -131,7 +136,8 @@ impl Engine {
         let recovered = recovery::open_read_only(&options, dir.as_ref(), &cache)?;
         // From here on the directory stands still.
         options.fs = Arc::clone(&recovered.parts.files.fs);
-        let (core, report) = assemble(options, recovered, cache, HealthCell::read_only(), Box::new(NoLock));
+        let health = HealthCell::read_only();
+        let (core, report) = assemble(options, recovered, cache, health, Arc::default(), Box::new(NoLock));
         let replayed = core.catalog.all().iter().map(|table| table.tablet.memory().bytes).sum();
         core.stall.grow(replayed);
         Ok(Engine { handle: Arc::new(Handle { core }), report })
@@ -423,7 +429,7 @@ impl Engine {
         flush::flush_and_wait(core, &tablets)
     }
 
-    /// Numbers about the engine and its tables.
+    /// How big, how far behind, why slow, and whether healthy: numbers about the engine and its tables. Lists the directory.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self.core())
@@ -518,6 +524,7 @@ fn assemble(
     recovered: Recovered,
     cache: Arc<sstable::Cache>,
     health: HealthCell,
+    events: Arc<Events>,
     lock: Box<dyn vfs::Lock>,
 ) -> (Arc<Core>, Arc<RecoveryReport>) {
     let Recovered { parts, report } = recovered;
@@ -528,7 +535,7 @@ fn assemble(
         RuntimeMode::Inline { seed } => seed,
     };
     let core = Core {
-        stall: Stall::new(options.memtable_bytes_max()),
+        stall: Stall::new(options.memtable_bytes_max()).telling(Arc::clone(&events)),
         options,
         files: parts.files,
         cache,
@@ -541,6 +548,7 @@ fn assemble(
         catalog: parts.catalog,
         commit: Commit::new(parts.first_version, parts.ceiling),
         health,
+        events,
         clock,
         chance: Chance::new(seed),
         workers: Workers::default(),
@@ -575,7 +583,9 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
         table.tablet.compacting.set_cancelled(true);
     }
     core.signals.end();
+    core.events.signal.set_for_good();
     core.workers.join();
+    core.stall.end();
     let callers = core.callers.write();
     // A worker that failed on its way out leaves nothing that could be gone on with.
     let refused = refused.or_else(|| core.health.is_poisoned().then(|| core.health.cause()).flatten());
@@ -593,6 +603,9 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     };
     drop(callers);
     *lock = None;
+    drop(lock);
+    core.events.deliver();
+    metrics::publish(core);
     result
 }
 
@@ -607,7 +620,7 @@ fn write_rest(core: &Core) -> Result<(), Error> {
         flush::drop_unneeded_log(core)
     };
     let flushed = flush::flush_rest(core).and_then(|()| flush::patiently(core, end_log));
-    core.files.delete_obsolete(&core.cache);
+    core.files.delete_obsolete(&core.cache, &core.events);
     flushed
 }
 

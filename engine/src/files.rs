@@ -9,6 +9,7 @@
 //!
 //! Lock order: the lock on the obsolete list is a leaf and is not held while a file is deleted.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use sync::Mutex;
 use vfs::Fs;
 
 use crate::error::Error;
+use crate::events::{Event, Events};
 use crate::rowset::Rowset;
 
 /// The kinds of our numbered files, by their extension.
@@ -71,6 +73,8 @@ enum Obsolete {
     Rows(Arc<Rowset>),
     /// A file that no view ever named.
     Unnamed(FileId, FileKind),
+    /// A file that is being deleted.
+    Deleting(FileId, FileKind),
 }
 
 impl Obsolete {
@@ -78,7 +82,7 @@ impl Obsolete {
         match self {
             Obsolete::Index(file) => (file.info.id, FileKind::Index),
             Obsolete::Rows(rowset) => (rowset.id().into(), FileKind::Rows),
-            Obsolete::Unnamed(id, kind) => (*id, *kind),
+            Obsolete::Unnamed(id, kind) | Obsolete::Deleting(id, kind) => (*id, *kind),
         }
     }
 
@@ -87,6 +91,7 @@ impl Obsolete {
             Obsolete::Index(file) => Arc::strong_count(file) == 1,
             Obsolete::Rows(rowset) => Arc::strong_count(rowset) == 1,
             Obsolete::Unnamed(..) => true,
+            Obsolete::Deleting(..) => false,
         }
     }
 }
@@ -177,28 +182,42 @@ impl Files {
         DeletionHold(&self.holds)
     }
 
-    /// Deletes the obsolete files that no view names, unless deletions are held back. A deletion that fails is logged and not tried again before the
-    /// next open, which removes every file that the manifest does not name.
-    pub(crate) fn delete_obsolete(&self, cache: &sstable::Cache) {
-        let free: Vec<Obsolete> = {
+    /// The files that wait for deletion.
+    pub(crate) fn obsolete(&self) -> BTreeSet<(FileId, FileKind)> {
+        self.obsolete.lock().iter().map(Obsolete::file).collect()
+    }
+
+    /// Deletes the obsolete files that no view names, unless deletions are held back. A deletion that fails is logged and
+    /// not tried again before the next open, which removes every file that the manifest does not name.
+    pub(crate) fn delete_obsolete(&self, cache: &sstable::Cache, events: &Events) {
+        let (free, names) = {
             let mut obsolete = self.obsolete.lock();
             // Under the lock: who holds deletions back did so before what must stay was pushed.
             if self.holds.load(Ordering::Acquire) > 0 {
                 return;
             }
-            let (free, held) = obsolete.drain(..).partition(Obsolete::is_free);
+            let (free, held): (Vec<Obsolete>, _) = obsolete.drain(..).partition(Obsolete::is_free);
+            let names: BTreeSet<(FileId, FileKind)> = free.iter().map(Obsolete::file).collect();
             *obsolete = held;
-            free
+            // Until they are gone they are known to be about to go.
+            obsolete.extend(names.iter().map(|&(id, kind)| Obsolete::Deleting(id, kind)));
+            (free, names)
         };
         for file in free {
             let (id, kind) = file.file();
             drop(file);
             cache.forget(id);
-            if let Err(error) = self.fs.remove(&self.path(id, kind))
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::warn!(%id, extension = kind.extension(), %error, "an obsolete file stays until the next open");
+            match self.fs.remove(&self.path(id, kind)) {
+                Ok(()) => events.raise(|| Event::FileDeleted { name: file_name(id, kind) }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let extension = kind.extension();
+                    tracing::warn!(%id, extension, %error, "an obsolete file stays until the next open");
+                }
             }
+        }
+        if !names.is_empty() {
+            self.obsolete.lock().retain(|file| !names.contains(&file.file()));
         }
     }
 

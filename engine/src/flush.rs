@@ -20,7 +20,8 @@ use wal::Position;
 use crate::compaction::{self, KeySample};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
-use crate::files::{FileKind, Files, Outputs};
+use crate::events::{Event, FlushSummary};
+use crate::files::{FileKind, Files, Outputs, file_name};
 use crate::manifest::{Edit, RunDesc, TabletEdit};
 use crate::memtable::{MemOp, Memtable};
 use crate::options::{Compression, Options};
@@ -32,6 +33,13 @@ use crate::view::TabletView;
 #[derive(Debug)]
 pub(crate) struct FlushJob {
     memtables: Vec<(Arc<Tablet>, Unflushed)>,
+}
+
+impl FlushJob {
+    /// The memory of its memtables.
+    fn bytes(&self) -> usize {
+        self.memtables.iter().map(|(_, slot)| slot.counted).sum()
+    }
 }
 
 /// What a memtable became on disk.
@@ -234,12 +242,31 @@ const RETRY_AFTER_MAX: Duration = Duration::from_millis(1280);
 /// Writes out what is sealed when the engine closes and nobody else flushes any more.
 pub(crate) fn flush_rest(core: &Core) -> Result<(), Error> {
     while let Some(job) = claim_sealed(core) {
-        if let Err(error) = patiently(core, || write_and_install(core, &job)) {
+        if let Err(error) = write_and_tell(core, &job) {
             give_back(&job);
             return Err(error.context("the last flush failed"));
         }
     }
     Ok(())
+}
+
+/// Writes and installs a job, and tells of it.
+fn write_and_tell(core: &Core, job: &FlushJob) -> Result<(), Error> {
+    let _span = tracing::info_span!("flush", memtables = job.memtables.len(), bytes = job.bytes()).entered();
+    let tables = || job.memtables.iter().map(|(tablet, _)| core.catalog.name_of(tablet)).collect();
+    core.events.raise(|| Event::FlushBegun { tables: tables(), memtable_bytes: job.bytes() as u64 });
+    let start = core.clock.now();
+    let mut summary = FlushSummary::default();
+    let result = patiently(core, || {
+        summary = write_and_install(core, job)?;
+        Ok(())
+    });
+    core.events.raise(|| Event::FlushEnded {
+        tables: tables(),
+        took: core.clock.now().saturating_sub(start),
+        result: result.clone().map(|()| summary),
+    });
+    result
 }
 
 fn give_back(job: &FlushJob) {
@@ -266,9 +293,8 @@ fn claim_sealed(core: &Core) -> Option<FlushJob> {
 /// Runs a job. When it fails, the memtables stay where they are, and the engine's health says why.
 pub(crate) fn run(core: &Core, job: &FlushJob) {
     let start = core.clock.now();
-    let bytes: usize = job.memtables.iter().map(|(_, slot)| slot.counted).sum();
-    match patiently(core, || write_and_install(core, job)) {
-        Ok(()) => core.stall.note_flush(bytes, start, core.clock.now()),
+    match write_and_tell(core, job) {
+        Ok(()) => core.stall.note_flush(job.bytes(), start, core.clock.now()),
         Err(error) => {
             give_back(job);
             let error = error.context("a flush failed");
@@ -298,7 +324,8 @@ pub(crate) fn patiently(core: &Core, mut work: impl FnMut() -> Result<(), Error>
     }
 }
 
-fn write_and_install(core: &Core, job: &FlushJob) -> Result<(), Error> {
+/// Returns what came into force.
+fn write_and_install(core: &Core, job: &FlushJob) -> Result<FlushSummary, Error> {
     let retention = core.registry.retention();
     let (flushed, opened) = write_and_open(core, job, &retention).or_else(|first| {
         // Once more, under new numbers: a file that failed to sync is not trusted again, another may do.
@@ -361,7 +388,7 @@ fn install(
     retention: &Retention,
     flushed: &[Flushed],
     opened: &[Opened],
-) -> Result<(), Error> {
+) -> Result<FlushSummary, Error> {
     let sync = || {
         core.files.sync_dir()?;
         let log_end = job.memtables.iter().map(|(_, slot)| slot.log_end).max().expect("a job has memtables");
@@ -427,10 +454,16 @@ fn install(
         }
     };
     core.counters.flushes.add(1);
+    let mut summary = FlushSummary::default();
     for (((tablet, slot), done), is_named) in job.memtables.iter().zip(flushed).zip(are_named) {
         core.stall.shrink(tablet.forget_flushed(&slot.memtable));
         core.counters.flushed_bytes.add(written_bytes(done));
-        if !is_named {
+        if is_named {
+            summary.files += (done.index.len() + done.rowsets.len()) as u64;
+            summary.bytes += written_bytes(done);
+            tell_files(core, done.index.iter().map(|file| &file.info), FileKind::Index);
+            tell_files(core, done.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
+        } else {
             discard(&core.files, std::slice::from_ref(done));
         }
     }
@@ -440,7 +473,14 @@ fn install(
     }
     compaction::note_debt(core, job.memtables.iter().map(|(tablet, _)| tablet));
     core.signals.compaction.set();
-    Ok(())
+    Ok(summary)
+}
+
+/// Tells of files that have come into force.
+pub(crate) fn tell_files<'a>(core: &Core, files: impl Iterator<Item = &'a FileInfo>, kind: FileKind) {
+    for info in files {
+        core.events.raise(|| Event::FileMade { name: file_name(info.id, kind), bytes: info.len });
+    }
 }
 
 fn open(core: &Core, done: &Flushed) -> Result<Opened, Error> {
@@ -564,12 +604,14 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
     core.run_inline_flushes();
     let is_done =
         |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_dropped() || !tablet.has_unflushed_through(*goal);
-    core.health.progress.wait_for(Duration::from_millis(100), || {
+    let flushed = core.health.progress.wait_for(Duration::from_millis(100), || {
         if goals.iter().all(is_done) {
             return Some(Ok(()));
         }
         core.health.check_writable().err().map(Err)
-    })
+    });
+    core.tell_inline();
+    flushed
 }
 
 /// Deletes log segments that no memtable needs, although no flush came by to say so.

@@ -5,12 +5,14 @@
 //!
 //! Lock order: leaves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use sync::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind};
+use crate::events::{Event, Events};
 
 const HEALTHY: u8 = 0;
 const READ_ONLY: u8 = 1;
@@ -19,10 +21,11 @@ const POISONED: u8 = 3;
 const CLOSED: u8 = 4;
 
 /// Whether an engine takes writes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Health {
     /// Reads and writes work.
+    #[default]
     Healthy,
     /// The database was opened by [`Engine::open_read_only`](crate::Engine::open_read_only): reads work, writes return
     /// `ReadOnly`.
@@ -42,6 +45,7 @@ pub(crate) struct HealthCell {
     /// Stays set whatever else happens: who failed while the engine was closing must learn that an edit may be on disk.
     was_poisoned: AtomicBool,
     cause: Mutex<Option<Error>>,
+    events: Arc<Events>,
     pub(crate) progress: Progress,
 }
 
@@ -63,6 +67,11 @@ impl HealthCell {
     /// Whether it was opened for reading only, and not closed since.
     pub(crate) fn is_read_only(&self) -> bool {
         self.state.load(Ordering::Acquire) == READ_ONLY
+    }
+
+    /// One that tells of its changes.
+    pub(crate) fn new(events: Arc<Events>) -> HealthCell {
+        HealthCell { events, ..HealthCell::default() }
     }
 
     /// For every read: an error only after `close`.
@@ -110,6 +119,9 @@ impl HealthCell {
             self.state.store(to, Ordering::Release);
         }
         drop(kept);
+        if from < to {
+            self.events.raise(|| Event::HealthChanged { health: self.report() });
+        }
         self.progress.notify();
     }
 
@@ -144,11 +156,12 @@ impl HealthCell {
         let mut cause = self.cause.lock();
         match self.state.compare_exchange(NO_SPACE, HEALTHY, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => *cause = None,
-            Err(HEALTHY) => {}
+            Err(HEALTHY) => return Ok(()),
             Err(CLOSED) => return Err(closed()),
             Err(_) => return Err(cause.clone().unwrap_or_else(closed)),
         }
         drop(cause);
+        self.events.raise(|| Event::HealthChanged { health: Health::Healthy });
         self.progress.notify();
         Ok(())
     }

@@ -45,6 +45,7 @@
 //!
 //! # Features
 //!
+//! * `metrics`: the numbers of [`Stats`] for the recorder of the crate `metrics`, about once a second.
 //! * `derive` (default): the macros [`derive(Record)`](macro@Record) and [`derive(FromRow)`](macro@FromRow).
 //!
 //! The map of the code is in `docs/architecture.md`, what survives a crash in `docs/recovery.md`.
@@ -74,8 +75,10 @@ mod checkpoint;
 mod commit;
 mod compaction;
 mod core;
+mod disk_usage;
 mod engine;
 mod error;
+mod events;
 mod files;
 mod flush;
 #[cfg(feature = "fuzzing")]
@@ -85,6 +88,7 @@ mod health;
 pub mod inspect;
 mod manifest;
 mod memtable;
+mod metrics;
 #[cfg(all(test, nyala_shuttle))]
 mod models;
 mod options;
@@ -140,9 +144,11 @@ pub use derive::FromRow;
 /// ```
 #[cfg(feature = "derive")]
 pub use derive::Record;
+pub use disk_usage::DiskUsage;
 pub use encoded_key::{ColumnType, Date, Decimal, Timestamp, Type, Value};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
+pub use events::{CompactionSummary, Event, EventListener, FlushSummary};
 pub use health::Health;
 pub use options::{Compression, Durability, Options, RuntimeMode};
 pub use read::{Batches, ColumnExpr, Cursor, Predicate, Records, Rows, Scan, column};
@@ -159,6 +165,7 @@ pub use schema::{
     COLUMN_NAME_BYTES_MAX, COLUMNS_EVER_MAX, COLUMNS_MAX, Column, DEFAULT_BYTES_MAX, Schema, SchemaBuilder,
 };
 pub use snapshot::Snapshot;
+pub use stall::StallCause;
 pub use stats::{Stats, TableStats};
 pub use table::{RowChange, Table, Update};
 pub use transaction::Transaction;

@@ -3,6 +3,7 @@
 //! Owns the defaults and their limits. Never reads the environment or a file.
 
 use crate::error::{Error, Result};
+use crate::events::EventListener;
 use crate::memtable::MEMTABLE_BYTES_MAX;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -115,6 +116,9 @@ pub struct Options {
     /// The file system. Default: the real disk.
     pub fs: Arc<dyn Fs>,
 
+    /// Who is told what the engine does: flushes, compactions, stalls, failures, files. Default: nobody.
+    pub listener: Option<Arc<dyn EventListener>>,
+
     /// Whether the texts of errors may show keys. Default: no, since logs travel further than data should.
     pub keys_in_errors: bool,
 
@@ -147,6 +151,7 @@ impl Default for Options {
             background_threads: processors.clamp(2, 8),
             runtime: RuntimeMode::Threads,
             fs: Arc::new(OsFs),
+            listener: None,
             keys_in_errors: false,
             create_if_missing: true,
             batch_bytes_max: 128 << 20,

@@ -151,6 +151,10 @@ impl Workers {
     pub(crate) fn join(&self) {
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
+            // A listener may close the engine from within; its thread ends by itself then.
+            if thread.thread().id() == thread::current().id() {
+                continue;
+            }
             // A worker catches its own panics and poisons the engine; there is nothing to learn here.
             let _ = thread.join();
         }

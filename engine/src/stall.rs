@@ -9,7 +9,9 @@
 //!
 //! Invariant: a batch is admitted while the usage before it is below the hard mark, however large the batch.
 //!
-//! Lock order: the pace is a leaf; nobody sleeps under it.
+//! A stall is the time in which batches are slowed, with pauses shorter than a second: that is what listeners hear of.
+//!
+//! Lock order: the pace and the stall are leaves; nobody sleeps under them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +20,7 @@ use std::time::Duration;
 use sync::Mutex;
 
 use crate::error::Error;
+use crate::events::{Event, Events};
 use crate::health::HealthCell;
 use crate::runtime::Clock;
 
@@ -45,6 +48,29 @@ const IDLE_AFTER_MIN: Duration = Duration::from_millis(500);
 /// A longer time between flushes counts as this.
 const FLUSH_GAP_MAX: Duration = Duration::from_secs(5);
 
+/// A stall has ended when nobody was slowed for so long.
+const STALL_OVER_AFTER: Duration = Duration::from_secs(1);
+
+/// What writers wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StallCause {
+    /// Memtables fill up faster than they are flushed: batches are delayed.
+    Memory,
+    /// Memtables have taken all of their memory: batches stop until a flush frees some.
+    MemoryFull,
+    /// Compaction is behind, with index runs or with rowsets over one key: batches are delayed.
+    Compaction,
+}
+
+/// A time in which writers are slowed.
+#[derive(Clone, Copy, Debug)]
+struct Slowed {
+    cause: StallCause,
+    since: Duration,
+    last: Duration,
+}
+
 /// How flushes come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rhythm {
@@ -69,6 +95,8 @@ pub(crate) struct Stall {
     rate: AtomicU64,
     /// When the batches admitted so far are paid for.
     paid_until: Mutex<Duration>,
+    slowed: Mutex<Option<Slowed>>,
+    events: Arc<Events>,
     pub(crate) delays: AtomicU64,
     pub(crate) stops: AtomicU64,
     pub(crate) waited_nanos: AtomicU64,
@@ -87,11 +115,18 @@ impl Stall {
             rhythm: Mutex::default(),
             rate: AtomicU64::new(RATE_START),
             paid_until: Mutex::default(),
+            slowed: Mutex::default(),
+            events: Arc::default(),
             delays: AtomicU64::new(0),
             stops: AtomicU64::new(0),
             waited_nanos: AtomicU64::new(0),
             longest_nanos: AtomicU64::new(0),
         }
+    }
+
+    /// The same, and it tells when writers are slowed.
+    pub(crate) fn telling(self, events: Arc<Events>) -> Stall {
+        Stall { events, ..self }
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -210,6 +245,8 @@ impl Stall {
         if self.is_above_hard() {
             let start = clock.now();
             self.stops.fetch_add(1, Ordering::Relaxed);
+            let _span = tracing::debug_span!("stall", cause = "memory full").entered();
+            self.note_slowed(StallCause::MemoryFull, start);
             signal();
             let admitted = health.progress.wait_for(Duration::from_millis(50), || {
                 if let Err(error) = health.check_writable() {
@@ -217,7 +254,9 @@ impl Stall {
                 }
                 (!self.is_above_hard()).then_some(Ok(()))
             });
-            self.note_wait(clock.now().saturating_sub(start));
+            let end = clock.now();
+            self.note_slowed(StallCause::MemoryFull, end);
+            self.note_wait(end.saturating_sub(start));
             return admitted;
         }
         if let Some(pace) = self.pace() {
@@ -241,8 +280,65 @@ impl Stall {
         }
         let wait = wait.min(DELAY_MAX);
         self.delays.fetch_add(1, Ordering::Relaxed);
+        let cause = self.pressing().unwrap_or(StallCause::Memory);
+        let _span = tracing::trace_span!("stall", ?cause).entered();
+        self.note_slowed(cause, now);
         clock.sleep(wait);
         self.note_wait(clock.now().saturating_sub(now));
+    }
+
+    /// What writers would wait for now.
+    pub(crate) fn pressing(&self) -> Option<StallCause> {
+        let (memory, debt) = (self.memory_pressure(), self.debt_pressure());
+        if self.is_above_hard() {
+            Some(StallCause::MemoryFull)
+        } else if memory == 0.0 && debt == 0.0 {
+            None
+        } else if 2.0 - 1.75 * memory < 2.0 * (-DEBT_HALVINGS * debt).exp2() {
+            Some(StallCause::Memory)
+        } else {
+            Some(StallCause::Compaction)
+        }
+    }
+
+    /// A batch is slowed. The first one begins a stall; that writers stop is told, too.
+    fn note_slowed(&self, cause: StallCause, now: Duration) {
+        let mut slowed = self.slowed.lock();
+        let is_news = match &mut *slowed {
+            None => {
+                *slowed = Some(Slowed { cause, since: now, last: now });
+                true
+            }
+            Some(slowed) => {
+                slowed.last = slowed.last.max(now);
+                let stops = cause == StallCause::MemoryFull && slowed.cause != cause;
+                if stops {
+                    slowed.cause = cause;
+                }
+                stops
+            }
+        };
+        drop(slowed);
+        if is_news {
+            self.events.raise(|| Event::StallBegun { cause });
+        }
+    }
+
+    /// Ends a stall in which nobody was slowed for long. Called now and then.
+    pub(crate) fn end_if_over(&self, now: Duration) {
+        self.end_if(|slowed| now.saturating_sub(slowed.last) >= STALL_OVER_AFTER);
+    }
+
+    /// Ends a stall, since there are no writers any more.
+    pub(crate) fn end(&self) {
+        self.end_if(|_| true);
+    }
+
+    fn end_if(&self, is_over: impl FnOnce(&Slowed) -> bool) {
+        let over = self.slowed.lock().take_if(|slowed| is_over(slowed));
+        if let Some(Slowed { since, last, .. }) = over {
+            self.events.raise(|| Event::StallEnded { took: last.saturating_sub(since) });
+        }
     }
 
     fn note_wait(&self, waited: Duration) {
@@ -324,6 +420,42 @@ mod tests {
         let stall = Stall::new(1 << 20);
         stall.admit(1 << 30, &Clock::manual(), &HealthCell::default(), || {}).expect("healthy");
         assert_eq!(stall.delays.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_stall_is_told_once_however_many_batches_wait_and_ends_after_a_second() {
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+        let listener = {
+            let heard = Arc::clone(&heard);
+            move |event: &Event| heard.lock().push(format!("{event:?}"))
+        };
+        let events = Arc::new(Events::new(Some(Arc::new(listener))));
+        let stall = Stall::new(1000).telling(Arc::clone(&events));
+        let (clock, health) = (Clock::manual(), HealthCell::default());
+        let admit = |bytes| stall.admit(bytes, &clock, &health, || stall.shrink(500)).expect("healthy");
+        let hear = || {
+            events.deliver();
+            std::mem::take(&mut *heard.lock())
+        };
+        admit(1 << 30);
+        stall.grow(900);
+        (0..5).for_each(|_| admit(1 << 20));
+        assert_eq!(hear(), ["StallBegun { cause: Memory }"]);
+        stall.end_if_over(clock.now() + STALL_OVER_AFTER / 2);
+        assert_eq!(hear(), [""; 0], "others may come");
+        stall.grow(100);
+        admit(1);
+        assert_eq!(hear(), ["StallBegun { cause: MemoryFull }"], "it has got worse");
+        stall.end_if_over(clock.now() + STALL_OVER_AFTER);
+        stall.end_if_over(clock.now() + STALL_OVER_AFTER);
+        let ended = hear();
+        assert!(ended.len() == 1 && ended[0].starts_with("StallEnded"), "{ended:?}");
+        stall.set_debt(RUNS_HARD, 0);
+        admit(1 << 20);
+        stall.end();
+        let heard = hear();
+        assert_eq!(heard[0], "StallBegun { cause: Compaction }");
+        assert!(heard.len() == 2 && heard[1].starts_with("StallEnded"), "{heard:?}");
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! Owns the counters that nothing else needs, and puts together what the other parts know. Reading them takes locks
 //! only for a moment.
 
+mod display;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pkindex::CompactionStats;
-
 use crate::catalog::TableCore;
 use crate::compaction;
 use crate::core::Core;
+use crate::disk_usage::DiskUsage;
+use crate::events::CompactionSummary;
+use crate::health::Health;
 use crate::rowset::Rowset;
+use crate::stall::StallCause;
 use crate::tablet::live_counts;
 
 /// A number that only grows.
@@ -46,16 +50,16 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// A compaction was installed: it wrote so many bytes of rows, and so many rowsets have left.
-    pub(crate) fn note_compaction(&self, stats: &CompactionStats, moved_bytes: u64, dropped_rowsets: u64) {
-        self.moved_rows.add(stats.entries_moved);
-        self.moved_bytes.add(moved_bytes);
-        self.dropped_rowsets.add(dropped_rowsets);
+    /// A compaction was installed.
+    pub(crate) fn note_compaction(&self, done: &CompactionSummary) {
+        self.moved_rows.add(done.moved_rows);
+        self.moved_bytes.add(done.moved_bytes);
+        self.dropped_rowsets.add(done.dropped_rowsets);
         self.compactions.add(1);
-        self.compaction_entries_in.add(stats.entries_in);
-        self.compaction_entries_dropped.add(stats.entries_dropped);
-        self.compaction_bytes_in.add(stats.bytes_in);
-        self.compaction_bytes_out.add(stats.bytes_out);
+        self.compaction_entries_in.add(done.entries_in);
+        self.compaction_entries_dropped.add(done.entries_dropped);
+        self.compaction_bytes_in.add(done.bytes_in);
+        self.compaction_bytes_out.add(done.bytes_out);
     }
 
     pub(crate) fn note_compaction_time(&self, took: Duration) {
@@ -67,6 +71,12 @@ impl Counters {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
+    /// Whether it takes writes.
+    pub health: Health,
+    /// Why batches would be slowed now, if they would.
+    pub slowed_by: Option<StallCause>,
+    /// What the directory holds, each file counted once. `None` if it could not be listed.
+    pub disk: Option<DiskUsage>,
     /// Commit groups, each one write to the log.
     pub commit_groups: u64,
     /// Batches committed; a single write is one.
@@ -117,9 +127,9 @@ pub struct Stats {
     pub debt_runs: u64,
     /// By how many rowsets over one key the worst table is beyond where writers are slowed, 8.
     pub debt_depth: u64,
-    /// Bytes of the log.
+    /// Bytes of the log up to its end. [`DiskUsage::log_bytes`] counts what is preallocated, too.
     pub log_bytes: u64,
-    /// Bytes of the manifest.
+    /// Bytes of the manifest's edits.
     pub manifest_bytes: u64,
     /// Bytes of index files in force.
     pub index_bytes: u64,
@@ -175,6 +185,12 @@ pub struct TableStats {
     pub garbage_bytes: u64,
     /// How many rowsets cover a key, at most: what a scan reads side by side.
     pub overlap_depth: u64,
+    /// By how many index runs the table is beyond what compaction leaves when it keeps up.
+    pub debt_runs: u64,
+    /// By how many rowsets over one key it is beyond where writers are slowed.
+    pub debt_depth: u64,
+    /// Index runs that are being compacted now.
+    pub compacting_runs: u64,
 }
 
 impl TableStats {
@@ -184,10 +200,17 @@ impl TableStats {
         self.garbage_bytes as f64 / self.row_bytes.max(1) as f64
     }
 
+    /// The bytes of its files: index runs and rowsets.
+    #[must_use]
+    pub fn disk_bytes(&self) -> u64 {
+        self.index_bytes + self.row_bytes
+    }
+
     pub(crate) fn of(table: &TableCore) -> TableStats {
         let view = table.tablet.view.pin();
         let memory = table.tablet.memory();
         let live = live_counts(&view);
+        let (debt_runs, debt_depth) = table.tablet.compacting.debt();
         let garbage = |rowset: &Arc<Rowset>| {
             let info = rowset.info();
             let dead = info.entries - live.get(&rowset.id()).copied().unwrap_or(0).min(info.entries);
@@ -210,6 +233,9 @@ impl TableStats {
             live_rows: live.values().sum(),
             garbage_bytes: view.rowsets.iter().map(garbage).sum(),
             overlap_depth: compaction::overlap_depth(&view) as u64,
+            debt_runs: debt_runs as u64,
+            debt_depth: debt_depth as u64,
+            compacting_runs: table.tablet.compacting.lock().busy_runs() as u64,
         }
     }
 }
@@ -222,6 +248,9 @@ impl Stats {
         let (debt_runs, debt_depth) = core.stall.debt();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
+            health: core.health.report(),
+            slowed_by: core.stall.pressing(),
+            disk: DiskUsage::of(core).ok(),
             commit_groups: load(&core.commit.groups),
             batches: load(&core.commit.batches),
             operations: load(&core.commit.operations),

@@ -332,6 +332,7 @@ impl Table {
             // It may have been given up for the drop of its table, and not for a close.
             self.core.tablet.check_not_dropped()?;
         }
+        self.handle.core.tell_inline();
         compacted
     }
 

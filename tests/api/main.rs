@@ -20,6 +20,7 @@ mod gate;
 mod handles;
 mod journey;
 mod keys;
+mod observe;
 mod races;
 mod read_only;
 mod scans;

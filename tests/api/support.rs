@@ -39,7 +39,6 @@ pub(crate) fn lazy() -> Options {
 }
 
 /// The same on another file system.
-#[expect(clippy::needless_pass_by_value, reason = "options are made for this call; taking them reads best")]
 pub(crate) fn on(fs: Arc<dyn Fs>, options: Options) -> Options {
     Options { fs, ..options }
 }

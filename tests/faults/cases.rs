@@ -241,9 +241,9 @@ fn a_flush_whose_files_cannot_be_opened_is_tried_once_more() {
         engine.flush().expect("it is tried once more");
         assert!(matches!(engine.health(), Health::Healthy), "{:?}", engine.health());
         assert_eq!(ids(&table).len(), 20);
+        let stats = engine.stats().tables;
         let from = disk.operations();
         let files = data_files(&disk).len() as u64;
-        let stats = engine.stats().tables;
         let named: u64 = stats.iter().map(|table| table.index_files + table.rowsets).sum();
         assert_eq!(files, named, "what the first attempt wrote is gone");
         assert_eq!(disk.operations(), from);

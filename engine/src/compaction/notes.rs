@@ -173,6 +173,11 @@ impl Drop for Waiting<'_> {
 }
 
 impl Noted {
+    /// How many runs take part in a compaction.
+    pub(crate) fn busy_runs(&self) -> usize {
+        self.busy.len()
+    }
+
     /// Whether a compaction may begin by itself.
     pub(crate) fn is_open(&self) -> bool {
         self.waiting == 0

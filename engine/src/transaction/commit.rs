@@ -41,6 +41,7 @@ pub(super) fn commit(
     core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
     let committed = validate_and_submit(core, buffer, reads, snapshot, durability);
     core.run_inline_work();
+    core.tell_inline();
     committed
 }
 

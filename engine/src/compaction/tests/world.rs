@@ -215,7 +215,7 @@ impl World {
             index_outputs.discard();
             row_outputs.discard();
         }
-        result
+        result.map(|_| ())
     }
 
     fn scan(&self, snapshot: Option<&Snapshot>) -> Rows {
