@@ -2,7 +2,7 @@
 
 use std::io;
 
-pub use shuttle::thread::{JoinHandle, Scope, ScopedJoinHandle, scope, sleep, spawn, yield_now};
+pub use shuttle::thread::{JoinHandle, Scope, ScopedJoinHandle, current, scope, sleep, spawn, yield_now};
 
 /// `std::thread::Builder`. In a model each thread can be started.
 #[derive(Debug, Default)]
