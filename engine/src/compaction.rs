@@ -37,7 +37,7 @@ use crate::flush::{
     base_run_options, open_index_files, open_rowset, rowset_info, rowset_options, run_options, tell_files,
 };
 use crate::manifest::{Edit, RunDesc, TabletEdit};
-use crate::options::Options;
+use crate::options::{Compression, Options};
 use crate::rowset::{Rowset, WrittenRowset};
 use crate::tablet::{Tablet, live_counts};
 use crate::view::TabletView;
@@ -110,6 +110,10 @@ fn policy(options: &Options) -> Policy {
     policy.index.tier_bytes = (memtable_bytes / 8).max(1);
     policy.index.upper_bytes_min = memtable_bytes / 2;
     policy.lanes = options.background_threads;
+    if options.compression == Compression::None {
+        // Nothing would come of it.
+        policy.idle.raw_percent_max = 100;
+    }
     policy
 }
 

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use codec::{FileId, Location, Reader, RowId, RowsetId, SchemaVersion, Version, put_varint};
-use sstable::{BlockSlice, Cache, FileInfo, OrdinalReader};
+use sstable::{BlockSlice, Cache, Compression, FileInfo, OrdinalReader};
 
 use crate::error::{Error, Result};
 
@@ -74,6 +74,11 @@ impl Rowset {
     /// Length, footer checksum and number of rows.
     pub(crate) fn info(&self) -> &FileInfo {
         &self.info
+    }
+
+    /// How its rows were to be compressed.
+    pub(crate) fn compression(&self) -> Compression {
+        self.reader.compression()
     }
 
     /// The key of its first row.

@@ -411,6 +411,16 @@ pub fn behind(base: usize, piece: (&str, &str), op: Op, at: u16, bytes: &[u8]) -
     [&[u8::try_from(base).expect("few"), 3], &change.to_input()[..]].concat()
 }
 
+/// An index file of the first base says that its entries point into a rowset of another number.
+fn pointing_nowhere() -> Vec<u8> {
+    // Field 7 of the properties: its length, then the rowset as field 1.
+    let field = |bytes: &[u8]| bytes.windows(3).rposition(|bytes| matches!(bytes, [0x3a, 4, 0x08]));
+    let files = base::all()[0].files.iter().filter(|(name, _)| name.ends_with(".idx"));
+    let (name, at) =
+        files.filter_map(|(name, bytes)| Some((name, field(bytes)? + 3))).last().expect("one does");
+    behind(0, (name, ""), Op::Set, u16::try_from(at).expect("a small file"), &[0x7f])
+}
+
 /// Inputs that once found a fault, by what was wrong.
 #[must_use]
 pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
@@ -429,7 +439,7 @@ pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("directory", "log-versions-go-back", behind(2, (".wal", "head"), Op::Set, 1, &back)),
         ("directory", "log-versions-end", behind(2, (".wal", "head"), Op::Set, 1, &far)),
         // An index file says that its entries point into another rowset, which is not there. A compaction then panicked.
-        ("directory", "index-file-points-nowhere", vec![0, 3, 1, 4, 0x6f, 0x77, 2, 0xdc, 0]),
+        ("directory", "index-file-points-nowhere", pointing_nowhere()),
         // A byte of an index block grows by one, and keys do not ascend any more. A compaction then panicked.
         ("directory", "index-keys-out-of-order", vec![1, 3, 0x0b, 0x6c, 0x28]),
         // "Bonn" becomes "Bo", and two bytes are left over at the end of the key.

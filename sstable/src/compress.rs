@@ -29,6 +29,11 @@ impl Compressor {
         Compressor { compression, table: CompressTable::small(), output: Vec::new() }
     }
 
+    /// What it was made for.
+    pub(crate) fn compression(&self) -> Compression {
+        self.compression
+    }
+
     /// The compressed body of `payload`, if that saves an eighth.
     pub(crate) fn compress(&mut self, payload: &[u8]) -> Option<&[u8]> {
         if self.compression == Compression::None {

@@ -1,14 +1,15 @@
 //! Which runs of a tablet to merge next, and the rows of which rowsets to move on the way.
 //!
 //! Owns the order of needs: runs by size and by what they overwrite (`pkindex`), then rowsets that lie too deep on one
-//! another, then garbage, then small rowsets side by side, then what a dropped snapshot no longer holds. Whatever the
+//! another, then garbage, then small rowsets side by side, then rows that a flush left uncompressed, then what a dropped
+//! snapshot no longer holds. Whatever the
 //! reason, the same pass moves what is worth it under the runs that are merged anyway, up to a bound of bytes.
 //!
 //! Decides only: it sees a [`Shape`], keeps no state, and gives the same answer for the same shape.
 //!
 //! Invariant: a rowset that is chosen lies under a run that is merged.
 //! Invariant: picking ends. Each choice leaves fewer runs, or as many runs and less known garbage, or no more of either
-//! and fewer rowsets over some key or in all; it never leaves more rowsets over any key. What a snapshot holds counts as live, so
+//! and fewer rowsets over some key or in all, or fewer bytes that are not compressed; it never leaves more rowsets over any key. What a snapshot holds counts as live, so
 //! it is no reason to move a row twice.
 
 use std::ops::Range;
@@ -37,6 +38,8 @@ pub(crate) struct Limits {
     pub(crate) garbage_percent_goal: u64,
     /// More small rowsets than this are a reason to join some: each is a file to keep open.
     pub(crate) small_max: usize,
+    /// More than this in rowsets that are not compressed, in percent of the rowsets' bytes, is a reason to compress some.
+    pub(crate) raw_percent_max: u64,
 }
 
 /// When to compact what.
@@ -80,6 +83,7 @@ impl Policy {
                 overwritten_percent_max: 20,
                 garbage_percent_goal: 15,
                 small_max: 256,
+                raw_percent_max: 100,
             },
             idle: Limits {
                 depth_max: DEPTH_MAX_IDLE,
@@ -90,6 +94,7 @@ impl Policy {
                 overwritten_percent_max: 15,
                 garbage_percent_goal: 8,
                 small_max: 128,
+                raw_percent_max: 10,
             },
         }
     }
@@ -135,29 +140,41 @@ pub(crate) struct Work {
 /// enough.
 pub(crate) fn pick(shape: &Shape, policy: &Policy, is_idle: bool) -> Option<Work> {
     let limits = policy.limits(is_idle);
-    let mut choice = None;
+    let mut choice = Group::default();
     // What is about to become garbage first: a merge of all spares the smaller ones.
     let inputs = merge_for_garbage_to_come(shape, policy, is_idle)
         .or_else(|| index::pick(&shape.runs, &policy.index, is_idle))
         .or_else(|| {
-            let (inputs, group) = pick_deep(shape, limits)?;
-            choice = Some(group);
+            let (inputs, rowsets) = pick_deep(shape, limits)?;
+            choice = Group { rowsets, least: 2 };
             Some(inputs)
         })
         .or_else(|| pick_garbage(shape, limits))
         .or_else(|| {
-            let (run, group) = pick_small(shape, policy, limits)?;
-            choice = Some(group);
+            let (run, rowsets) = pick_small(shape, policy, limits)?;
+            choice = Group { rowsets, least: 2 };
+            Some(run..run + 1)
+        })
+        .or_else(|| {
+            let (run, rowsets) = pick_raw(shape, limits)?;
+            choice = Group { rowsets, least: 1 };
             Some(run..run + 1)
         })
         .or_else(|| if is_idle { pick_freed(shape) } else { None })?;
-    Some(work(shape, policy, limits, inputs, choice.unwrap_or_default()))
+    Some(work(shape, policy, limits, inputs, choice))
+}
+
+/// Rowsets to move together, and how few of them are not worth it.
+#[derive(Default)]
+struct Group {
+    rowsets: Vec<usize>,
+    least: usize,
 }
 
 /// A compaction of all runs, as far as none of them is busy.
 pub(crate) fn pick_whole(shape: &Shape, policy: &Policy) -> Option<Work> {
     let inputs = whole(shape)?;
-    Some(work(shape, policy, &policy.idle, inputs, Vec::new()))
+    Some(work(shape, policy, &policy.idle, inputs, Group::default()))
 }
 
 /// By how much a tablet is behind, in runs and in rowsets over one key beyond where writers are slowed. What fails again and again does not count.
@@ -351,6 +368,22 @@ fn is_garbage(shape: &Shape, at: usize, live: u64) -> bool {
     dead > 0 && u128::from(dead) * 100 >= u128::from(rowset.rows) * u128::from(GARBAGE_PERCENT_MIN)
 }
 
+/// If too much lies there uncompressed: the run under which most of it does, by the cost of getting at it.
+fn pick_raw(shape: &Shape, limits: &Limits) -> Option<(usize, Vec<usize>)> {
+    let most = u128::from(shape.row_bytes()) * u128::from(limits.raw_percent_max);
+    if u128::from(shape.raw_bytes()) * 100 <= most {
+        return None;
+    }
+    let raw_under =
+        |run: usize| free(shape).filter(move |&at| shape.rowsets[at].is_raw && shape.rowsets[at].run == run);
+    let gain = |run: usize| raw_under(run).map(|at| u128::from(shape.rowsets[at].bytes)).sum::<u128>();
+    let run = (0..shape.runs.len()).filter(|&run| gain(run) > 0).reduce(|a, b| {
+        let cost = |run: usize| u128::from(shape.runs[run].bytes).max(1);
+        if gain(b) * cost(a) > gain(a) * cost(b) { b } else { a }
+    })?;
+    Some((run, raw_under(run).collect()))
+}
+
 /// A run of which a merge frees enough that dropped snapshots held.
 fn pick_freed(shape: &Shape) -> Option<Range<usize>> {
     let run = (0..shape.runs.len()).find(|&run| {
@@ -361,9 +394,9 @@ fn pick_freed(shape: &Shape) -> Option<Range<usize>> {
 }
 
 /// A compaction of `inputs` that moves at least the rowsets of `group`.
-fn work(shape: &Shape, policy: &Policy, limits: &Limits, inputs: Range<usize>, group: Vec<usize>) -> Work {
+fn work(shape: &Shape, policy: &Policy, limits: &Limits, inputs: Range<usize>, group: Group) -> Work {
     let mut choice = Choice::new(shape, inputs, policy.moved_bytes_max(shape));
-    choice.add_group(group, 2);
+    choice.add_group(group.rowsets, group.least);
     choice.add_garbage(limits);
     choice.add_deep(limits);
     choice.into_work()

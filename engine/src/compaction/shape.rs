@@ -32,6 +32,8 @@ pub(crate) struct RowsetShape {
     pub(crate) bytes: u64,
     /// Whether its rows may be moved now: not while a move of them keeps failing.
     pub(crate) is_free: bool,
+    /// Whether its rows were left as they are, not compressed.
+    pub(crate) is_raw: bool,
 }
 
 impl RowsetShape {
@@ -122,6 +124,11 @@ impl Shape {
         self.rowsets.iter().map(RowsetShape::garbage_bytes).sum()
     }
 
+    /// The bytes of the rowsets whose rows are not compressed.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.rowsets.iter().filter(|rowset| rowset.is_raw).map(|rowset| rowset.bytes).sum()
+    }
+
     /// The bytes of the index runs in `inputs`.
     pub(crate) fn index_bytes(&self, inputs: &Range<usize>) -> u64 {
         self.runs[inputs.clone()].iter().map(|run| run.bytes).sum()
@@ -201,6 +208,7 @@ fn rowsets(view: &TabletView, notes: &impl Notes) -> Vec<RowsetShape> {
             live,
             bytes: rowset.info().len,
             is_free: !notes.is_rowset_busy(rowset.id()),
+            is_raw: rowset.compression() == sstable::Compression::None,
         })
     };
     view.rowsets.iter().zip(ranges).filter_map(shape).collect()

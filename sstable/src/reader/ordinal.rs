@@ -14,7 +14,7 @@ use crate::header::FileKind;
 use crate::index;
 use crate::index::root::Root;
 use crate::input::{Head, Input};
-use crate::options::FileInfo;
+use crate::options::{Compression, FileInfo};
 use crate::pinned::{Held, Pinned};
 use crate::verify::{self, First, Verifier, VerifyReport};
 
@@ -80,6 +80,12 @@ impl OrdinalReader {
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.input.len()
+    }
+
+    /// How its data blocks were to be compressed.
+    #[must_use]
+    pub fn compression(&self) -> Compression {
+        self.head.properties.compression
     }
 
     /// What its owner gave at the end.

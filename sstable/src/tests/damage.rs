@@ -293,7 +293,7 @@ fn a_small_file_that_claims_gigabytes_takes_no_memory() {
     let mut root = vec![1, 28];
     codec::put_varint(&mut root, u64::from(u32::MAX));
     root.extend_from_slice(&[0, 0, 1, 1, 1, b'k']);
-    let fs = forge(FileKind::Keyed, &[], &root, &[1, 1, 1, b'k', 1, b'k', 0]);
+    let fs = forge(FileKind::Keyed, &[], &root, &[1, 1, 1, 1, b'k', 1, b'k', 0]);
     assert!(bytes_of(&fs, &path()).len() < 150);
     let reader = open_keyed(&fs, &path()).expect("the handle is not followed yet");
     for result in [reader.get(b"k", hash_key(b"k")).map(|_| ()), reader.iter().seek_to_first()] {
@@ -304,7 +304,7 @@ fn a_small_file_that_claims_gigabytes_takes_no_memory() {
 
     // Counts that would be reserved.
     for root in [vec![0xff, 0xff, 0xff, 0xff, 0x0f], vec![2, 28, 9, 0, 0, 1, 1, 0]] {
-        let fs = forge(FileKind::Keyed, &[], &root, &[0, 0, 0, 0, 0]);
+        let fs = forge(FileKind::Keyed, &[], &root, &[0, 0, 1, 0, 0, 0]);
         assert!(open_keyed(&fs, &path()).is_err_and(|error| error.is_corruption()));
     }
     // A footer that claims.
@@ -331,8 +331,8 @@ fn more_entries_than_the_bytes_can_hold_are_refused() {
             root.push(key.len() as u8);
             root.extend_from_slice(key);
             let mut properties = Vec::new();
-            Properties { entries, blocks: 1, first_key: key.into(), last_key: key.into(), user: Vec::new() }
-                .encode(&mut properties);
+            let ends = Properties { first_key: key.into(), last_key: key.into(), ..Properties::default() };
+            Properties { entries, blocks: 1, ..ends }.encode(&mut properties);
             let fs = forge(kind, &[], &root, &properties);
             let error = match kind {
                 FileKind::Keyed => open_keyed(&fs, &path()).err(),
@@ -357,8 +357,8 @@ fn a_walk_ends_although_the_index_names_blocks_again_and_again() {
     root.push(Handle { offset: block.end(), len: len(index.len()) }, None, 100, 200, &[b'b', 99]);
     let (mut root_bytes, mut properties) = (Vec::new(), Vec::new());
     root.encode(&mut root_bytes);
-    Properties { entries: 200, blocks: 100, first_key: b"a".into(), last_key: b"b".into(), user: Vec::new() }
-        .encode(&mut properties);
+    let ends = Properties { first_key: b"a".into(), last_key: b"b".into(), ..Properties::default() };
+    Properties { entries: 200, blocks: 100, ..ends }.encode(&mut properties);
     let blocks = [(Shape::Keyed, sound), (Shape::KeyedIndex, index)];
     let fs = forge(FileKind::Keyed, &blocks, &root_bytes, &properties);
     let reader = open_keyed(&fs, &path()).expect("the blocks are not read yet");
@@ -399,7 +399,7 @@ fn forged_blocks_are_errors_and_no_panics() {
         let mut root = vec![1, index_at as u8, index_len as u8, 0, 0, 1, 2, 1, b'b'];
         root[0] = 1;
         let blocks = [(Shape::Keyed, data), (Shape::KeyedIndex, index)];
-        forge(FileKind::Keyed, &blocks, &root, &[2, 1, 1, b'a', 1, b'b', 0])
+        forge(FileKind::Keyed, &blocks, &root, &[2, 1, 1, 1, b'a', 1, b'b', 0])
     };
     let touch = |fs: &SimFs| {
         let reader = open_keyed(fs, &path())?;
@@ -447,7 +447,7 @@ fn forged_ordinal_blocks_are_errors_and_no_panics() {
     let touch = |data: Vec<u8>, index: Vec<u8>| {
         let root = vec![1, (28 + data.len() + 5) as u8, index.len() as u8 + 5, 0, 0, 1, 2, 0];
         let blocks = [(Shape::Ordinal, data), (Shape::OrdinalIndex, index)];
-        let fs = forge(FileKind::Ordinal, &blocks, &root, &[2, 1, 0, 0, 0]);
+        let fs = forge(FileKind::Ordinal, &blocks, &root, &[2, 1, 1, 0, 0, 0]);
         let reader = open_ordinal(&fs, &path())?;
         for ordinal in 0..3 {
             let _ = reader.get(ordinal);

@@ -207,6 +207,7 @@ impl KeyedWriter {
         let properties = Properties {
             entries: self.entries,
             blocks: self.blocks,
+            compression: self.compressor.compression(),
             first_key: self.first_key.clone(),
             last_key: self.last_key.clone(),
             user: user_properties.to_vec(),

@@ -117,6 +117,7 @@ impl OrdinalWriter {
         let properties = Properties {
             entries: u64::from(self.rows),
             blocks: self.blocks,
+            compression: self.compressor.compression(),
             user: user_properties.to_vec(),
             ..Properties::default()
         };

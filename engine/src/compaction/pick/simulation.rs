@@ -116,6 +116,7 @@ impl Sim {
             live: (rowset.live as u64).min(rowset.rows as u64),
             bytes: (rowset.rows * ROW_BYTES) as u64,
             is_free: true,
+            is_raw: false,
         });
         Shape {
             details: vec![RunDetail::default(); self.runs.len()],

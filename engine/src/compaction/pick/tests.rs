@@ -22,13 +22,20 @@ fn run(entries: u64) -> RunShape {
 
 fn rowset(id: u32, run: usize, (first, last): (usize, usize), rows: u64, live: u64) -> RowsetShape {
     let id = RowsetId(id);
-    RowsetShape { id, run, first, last, rows, live, bytes: rows * 10, is_free: true }
+    RowsetShape { id, run, first, last, rows, live, bytes: rows * 10, is_free: true, is_raw: false }
 }
 
 /// A tablet: as picking sees it, and what of it a snapshot holds or a newer run will overwrite.
 fn shapes() -> impl Strategy<Value = Shape> {
-    let rowset =
-        (0usize..8, 0usize..RANKS, 0usize..RANKS, 1u64..2000, 0u64..=100, prop::bool::weighted(0.05));
+    let rowset = (
+        0usize..8,
+        0usize..RANKS,
+        0usize..RANKS,
+        1u64..2000,
+        0u64..=100,
+        prop::bool::weighted(0.05),
+        any::<bool>(),
+    );
     let run = (1u64..20_000, 0u64..=100, 0u64..=100, prop::bool::weighted(0.05));
     (prop::collection::vec(run, 1..12), prop::collection::vec(rowset, 0..40), 0u64..=100).prop_map(
         |(runs, rowsets, overwrite_percent)| {
@@ -41,10 +48,12 @@ fn shapes() -> impl Strategy<Value = Shape> {
             let runs: Vec<RunShape> =
                 runs.into_iter().map(|(entries, _, _, busy)| RunShape { busy, ..run_of(entries) }).collect();
             let count = runs.len();
-            let rowsets = (0..).zip(rowsets).map(|(id, (under, a, b, rows, live, is_stuck))| RowsetShape {
-                is_free: !is_stuck,
-                ..rowset_of(id, under % count, (a.min(b), a.max(b)), rows, (rows * live / 100).max(1))
-            });
+            let rowsets =
+                (0..).zip(rowsets).map(|(id, (under, a, b, rows, live, is_stuck, is_raw))| RowsetShape {
+                    is_free: !is_stuck,
+                    is_raw,
+                    ..rowset_of(id, under % count, (a.min(b), a.max(b)), rows, (rows * live / 100).max(1))
+                });
             Shape { rowsets: rowsets.collect(), runs, details, overwrite_percent }
         },
     )
@@ -171,6 +180,7 @@ proptest! {
             "{:?}",
             shape
         );
+        prop_assert!(shape.raw_bytes() * 100 <= shape.row_bytes() * limits.raw_percent_max, "{:?}", shape);
         let debt = debt(&shape, &policy);
         prop_assert_eq!(debt.runs, 0);
         prop_assert!(debt.depth <= limits.depth_max.saturating_sub(DEPTH_SLOWED));

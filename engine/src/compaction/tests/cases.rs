@@ -7,7 +7,8 @@ use vfs::SimFs;
 
 use super::world::{DIR, World, tiny};
 use crate::compaction::{DEPTH_MAX_IDLE, Eagerness};
-use crate::{Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
+use crate::rowset::Rowset;
+use crate::{Compression, Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
 
 #[test]
 fn a_delete_during_a_move_stays_deleted() {
@@ -212,6 +213,33 @@ fn rows_that_will_be_moved_for_certain_are_compressed_then_and_not_before() {
     assert!(world.engine().stats().row_bytes - before < *raw.iter().min().expect("there are some"));
     world.compact_all();
     world.check();
+}
+
+#[test]
+fn an_idle_engine_leaves_little_uncompressed_whatever_was_flushed() {
+    let options = Options { row_block_bytes: 1024, rowset_bytes: 1 << 20, ..tiny() };
+    for (compression, is_left) in [(Compression::Lz4, false), (Compression::None, true)] {
+        let mut world = World::with(13, Options { compression, ..options.clone() });
+        world.stop_inline_work();
+        for first in 0..DEPTH_MAX_IDLE as u64 {
+            world.put_batch((0..100).map(|id| id * 100 + first));
+            world.flush();
+        }
+        // Larger than all that it lies over: others are moved first, and it may stay.
+        world.put_batch(0..10_000);
+        world.flush();
+        let is_raw = |rowset: &Arc<Rowset>| rowset.compression() == sstable::Compression::None;
+        assert!(world.view().rowsets.iter().any(is_raw));
+        world.compact_all();
+        let view = world.view();
+        let bytes = |rowsets: &mut dyn Iterator<Item = &Arc<Rowset>>| -> u64 {
+            rowsets.map(|rowset| rowset.info().len).sum()
+        };
+        let raw = bytes(&mut view.rowsets.iter().filter(|rowset| is_raw(rowset)));
+        assert_eq!(raw * 10 > bytes(&mut view.rowsets.iter()), is_left, "{raw} bytes with {compression:?}");
+        drop(view);
+        world.check();
+    }
 }
 
 #[test]
