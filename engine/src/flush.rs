@@ -95,23 +95,16 @@ pub(crate) fn rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOpti
     }
 }
 
-/// The same for rows that are left as they are for now: an engine that is idle compresses what nothing else moved.
-pub(crate) fn raw_rowset_options(options: &Options, owner: &Arc<[u8]>) -> RowsetOptions {
-    let mut rows = rowset_options(options, owner);
-    rows.file.compression = sstable::Compression::None;
-    rows
-}
-
 /// The options of the rowsets of a flush. Over as many others as never stay they will be moved for certain, and are
 /// compressed then: twice would be once too often.
 fn flush_rowset_options(options: &Options, tablet: &Tablet, memtable: &Arc<Memtable>) -> RowsetOptions {
+    let mut rows = rowset_options(options, &tablet.owner());
     if let Some((first, last)) = memtable.ends()
         && compaction::depth_under(&tablet.view.pin(), &first, &last) >= compaction::DEPTH_MAX_IDLE
     {
-        raw_rowset_options(options, &tablet.owner())
-    } else {
-        rowset_options(options, &tablet.owner())
+        rows.file.compression = sstable::Compression::None;
     }
+    rows
 }
 
 /// Writes one memtable as rowsets and one run. The files are synced, the directory is not.

@@ -20,7 +20,7 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{raw_rowset_options, tablet_edit, write_memtable, written_bytes};
+use crate::flush::{rowset_options, tablet_edit, write_memtable, written_bytes};
 use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::Options;
@@ -190,20 +190,13 @@ fn write_out(
     state: &mut State,
     report: &mut RecoveryReport,
 ) -> Result<(), Error> {
-    // Nobody reads yet: of each key the newest version is all that is needed. And somebody waits: what is left raw is
-    // compressed once the engine is idle.
+    // Nobody reads yet: of each key the newest version is all that is needed.
     let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
     for (tablet, memtable) in std::mem::take(memtables) {
         let table = state.tables.values().find(|table| table.tablets.contains(&tablet));
         let owner = table.map(|table| Owner::of(table, tablet).encode()).unwrap_or_default().into();
-        let flushed = write_memtable(
-            files,
-            options,
-            &owner,
-            raw_rowset_options(options, &owner),
-            &memtable,
-            &retention,
-        )?;
+        let flushed =
+            write_memtable(files, options, &owner, rowset_options(options, &owner), &memtable, &retention)?;
         report.flushed_runs += u64::from(!flushed.index.is_empty());
         report.flushed_files += (flushed.index.len() + flushed.rowsets.len()) as u64;
         report.flushed_bytes += written_bytes(&flushed);

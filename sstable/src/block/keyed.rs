@@ -32,9 +32,6 @@ pub(crate) const VALUE_BYTES_MAX: usize = (64 << 20) + (64 << 10);
 /// The greatest restart interval.
 pub(crate) const INTERVAL_ENTRIES_MAX: usize = 128;
 
-/// How many restart points a search loads ahead. A block of the usual size has a dozen.
-const TOUCHED_MAX: usize = 16;
-
 /// What an entry has beside its bytes, at most: three varints of at most 28 bits.
 const ENTRY_HEAD_BYTES_MAX: usize = 12;
 
@@ -269,19 +266,9 @@ fn restart_partition(block: &Block, mut before: impl FnMut(&[u8]) -> bool) -> Re
     Ok(low)
 }
 
-/// Loads where restart points lie, all at once: a search waits for one after the other else.
-#[inline]
-fn touch_restarts(block: &Block) {
-    let restarts =
-        (0..block.items.min(TOUCHED_MAX)).map(|restart| block.u32_at(block.tail + 4 * restart) as usize);
-    let touched = restarts.fold(0, |sum, at| sum ^ block.bytes.get(at).copied().unwrap_or(0));
-    std::hint::black_box(touched);
-}
-
 /// The last restart point whose key is at or below `key`.
 #[inline]
 pub(crate) fn restart_at_or_below(block: &Block, key: &[u8]) -> Result<Option<usize>> {
-    touch_restarts(block);
     Ok(restart_partition(block, |at| at <= key)?.checked_sub(1))
 }
 
