@@ -415,9 +415,8 @@ pub fn behind(base: usize, piece: (&str, &str), op: Op, at: u16, bytes: &[u8]) -
 fn pointing_nowhere() -> Vec<u8> {
     // Field 7 of the properties: its length, then the rowset as field 1.
     let field = |bytes: &[u8]| bytes.windows(3).rposition(|bytes| matches!(bytes, [0x3a, 4, 0x08]));
-    let files = base::all()[0].files.iter().filter(|(name, _)| name.ends_with(".idx"));
-    let (name, at) =
-        files.filter_map(|(name, bytes)| Some((name, field(bytes)? + 3))).last().expect("one does");
+    let mut files = base::all()[0].files.iter().filter(|(name, _)| name.ends_with(".idx")).rev();
+    let (name, at) = files.find_map(|(name, bytes)| Some((name, field(bytes)? + 3))).expect("one does");
     behind(0, (name, ""), Op::Set, u16::try_from(at).expect("a small file"), &[0x7f])
 }
 
