@@ -1,8 +1,4 @@
-//! A table of metrics: made, written, read by key and by range. Run it again, and it finds the rows of before.
-//!
-//! ```text
-//! cargo run --example quickstart [DIRECTORY]
-//! ```
+//! The program of the README. Run it twice: the second time it finds the rows of the first.
 
 use nyala::{Durability, Engine, Options, Record, Schema, Timestamp};
 
@@ -12,41 +8,30 @@ struct Metric<'a> {
     host: u32,
     #[nyala(key)]
     time: Timestamp,
-    #[nyala(key)]
-    metric: &'a str,
-    value: f64,
+    load: f64,
     note: Option<&'a str>,
 }
 
 fn main() -> nyala::Result<()> {
     let directory = std::env::args_os().nth(1).unwrap_or("target/quickstart".into());
-    let engine = Engine::open(&directory, Options::default())?;
+    let engine = Engine::open(directory, Options::default())?;
     let metrics = engine.open_or_create_table("metrics", Schema::of::<Metric>()?)?;
-    println!("{} holds {} rows from before", directory.display(), metrics.count()?);
+    println!("the table holds {} rows from before", metrics.count()?);
 
-    // Single writes: a whole row, whether its key is there or not; then a column of a row that must be there.
     let time = Timestamp::now();
-    metrics.upsert(Metric { host: 17, time, metric: "cpu", value: 0.93, note: None })?;
-    metrics.update((17, time, "cpu")).set("note", "peak").apply()?;
+    metrics.upsert(Metric { host: 17, time, load: 0.93, note: None })?; // Survives the end of the process.
+    metrics.update((17, time)).set("note", "peak").apply()?;
 
-    // A batch is visible and durable as a whole, over any tables; with `Sync` it survives a loss of power. Tuples are rows
-    // too.
-    let mut batch = engine.batch();
-    batch.upsert(&metrics, (17, time, "memory", 0.41, Some("steady")))?;
-    batch.upsert(&metrics, (18, time, "cpu", 0.08, None::<&str>))?;
-    batch.delete(&metrics, (16, time, "cpu"))?;
-    batch.commit(Durability::Sync)?;
+    let mut batch = engine.batch(); // All of it or nothing, over any tables.
+    batch.upsert(&metrics, Metric { host: 18, time, load: 0.08, note: Some("idle") })?;
+    batch.delete(&metrics, (16, time))?;
+    batch.commit(Durability::Sync)?; // Survives a loss of power, with everything before it.
 
-    // By key.
-    let row = metrics.get((17, time, "cpu"))?.expect("written above");
-    let Metric { value, note, .. } = row.to()?;
-    println!("host 17 at {time}: cpu {value}, note {note:?}");
-
-    // By range, as of now, whatever is written meanwhile: the last of one host, newest first.
-    let snapshot = engine.snapshot();
-    let latest = metrics.scan().prefix((17,)).columns(["time", "metric", "value"]).reverse().limit(6);
-    for row in latest.at(&snapshot).rows()? {
-        println!("{}", row?);
+    let row = metrics.get((17, time))?.expect("written above");
+    let Metric { load, note, .. } = row.to()?;
+    println!("host 17 at {time}: load {load}, note {note:?}");
+    for row in metrics.scan().prefix((17,)).reverse().limit(6).rows()? {
+        println!("{}", row?); // The newest first.
     }
     engine.close()
 }

@@ -110,7 +110,7 @@ impl Alter {
     /// `InvalidArgument` names what cannot be: a column that is not there or is there already, one of the key, a default that
     /// does not fit or is missing, more than 1,000 columns, or more than [`COLUMNS_EVER_MAX`](crate::COLUMNS_EVER_MAX) with
     /// those that were dropped. `SchemaMismatch` if the table was altered since this handle was opened; `NoSuchTable` if it
-    /// was dropped; `NoSpace`, `Io`, `Closed`.
+    /// was dropped; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn apply(self) -> Result<Table, Error> {
         let Alter { handle, table, changes } = self;
         let in_table = |error: Error| error.context(format_args!("table {:?}", table.name));

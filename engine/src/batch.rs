@@ -337,12 +337,14 @@ pub(crate) fn delete_seen(
 ///
 /// The last operation on a key wins, and a checked one (`insert`, `update`) sees those before it. Building a batch
 /// writes nothing; dropping it undoes nothing. After a commit the batch is empty and keeps its memory, so a batch in
-/// a loop allocates nothing in the long run. After a failed commit it still holds its operations.
+/// a loop allocates nothing in the long run. After a failed commit it still holds its operations. How large a batch may be
+/// is said by [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) and
+/// [`Options::batch_operations_max`](crate::Options::batch_operations_max).
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
 /// # let dir = tempfile::tempdir().unwrap();
-/// use nyala::{Durability, Engine, Options, Schema, Type};
+/// use nyala::{Durability, Engine, ErrorKind, Options, Schema, Type};
 /// let engine = Engine::open(dir.path(), Options::default())?;
 /// let schema = Schema::builder().key("id", Type::U64).column("cents", Type::I64).build()?;
 /// let accounts = engine.open_or_create_table("accounts", schema)?;
@@ -350,6 +352,14 @@ pub(crate) fn delete_seen(
 /// batch.upsert(&accounts, (1, 900))?;
 /// batch.upsert(&accounts, (2, 100))?;
 /// batch.commit(Durability::Sync)?;
+/// assert_eq!(accounts.count()?, 2);
+///
+/// // All or nothing: the third operation fails, so the first two are not done either.
+/// batch.update(&accounts, (1,), [("cents", 800)])?;
+/// batch.delete(&accounts, (2,))?;
+/// batch.insert(&accounts, (1, 0))?;
+/// let error = batch.commit(Durability::Buffered).unwrap_err();
+/// assert_eq!((error.kind(), error.operation()), (ErrorKind::DuplicateKey, Some(2)));
 /// assert_eq!(accounts.count()?, 2);
 /// # Ok(()) }
 /// ```
@@ -482,9 +492,9 @@ impl WriteBatch {
     ///
     /// # Errors
     /// `DuplicateKey`, `MissingRow` or `Conflict` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
-    /// a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for; `NoSpace`, `Io` or `Closed` if the engine takes no writes. Nothing is written then,
-    /// except that an `Io` error from a log that failed under this very batch leaves open whether it is found after
-    /// the next open. The batch keeps its operations.
+    /// a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for; `NoSpace`, `Io`,
+    /// `ReadOnly` or `Closed` if the engine takes no writes. Nothing is written then, except that an `Io` error from a log
+    /// that failed under this very batch leaves open whether it is found after the next open. The batch keeps its operations.
     pub fn commit(&mut self, durability: Durability) -> Result<Ticket, Error> {
         commit(&self.handle.core, &mut self.buffer, durability).map(|(last, _)| Ticket::new(last))
     }

@@ -67,7 +67,23 @@ impl Engine {
     /// Opens the database in `dir`, or makes one there if [`Options::create_if_missing`] says so.
     ///
     /// Recovers what the last process left: every acknowledged batch is there, whole. Takes as long as it takes to
-    /// replay at most [`Options::log_bytes_max`] of log, usually far less.
+    /// replay at most [`Options::log_bytes_max`] of log, usually far less. [`Engine::recovery_report`] says what was found.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("data");
+    /// use nyala::{Durability, Engine, ErrorKind, Options};
+    /// let options = Options { memory_bytes: 64 << 20, default_durability: Durability::Sync, ..Options::default() };
+    /// let engine = Engine::open(&path, options)?; // Makes it.
+    /// assert_eq!(Engine::open(&path, Options::default()).unwrap_err().kind(), ErrorKind::Locked);
+    /// engine.close()?;
+    ///
+    /// let must_be_there = Options { create_if_missing: false, ..Options::default() };
+    /// let engine = Engine::open(&path, must_be_there)?;
+    /// assert_eq!(engine.recovery_report().replayed_operations, 0, "it was closed");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` for options that contradict themselves, `Locked` if the database is open already, here or in
@@ -159,11 +175,28 @@ impl Engine {
         &self.report
     }
 
-    /// Makes a table.
+    /// Makes a table. It survives a loss of power, and so does everything that was visible before it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// use nyala::{ErrorKind, Schema, Type};
+    /// let schema = Schema::builder()
+    ///     .key("sensor", Type::U32)
+    ///     .key("time", Type::Timestamp.descending())
+    ///     .column("celsius", Type::F64)
+    ///     .column("note", Type::String.nullable())
+    ///     .build()?;
+    /// let readings = engine.create_table("readings", schema.clone())?;
+    /// assert_eq!(engine.tables(), ["readings"]);
+    /// assert_eq!(engine.create_table("readings", schema).unwrap_err().kind(), ErrorKind::TableExists);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `TableExists`; `InvalidArgument` for a name that is empty, longer than 255 bytes, or has control characters or
-    /// slashes; `NoSpace`, `Io`, `Closed`.
+    /// slashes; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
         check_name(name)?;
         let core = self.core();
@@ -243,7 +276,33 @@ impl Engine {
         Ok(self.table(table))
     }
 
-    /// Opens a table, or makes it if there is none of this name.
+    /// Opens a table, or makes it if there is none of this name: what a program does with its own tables when it starts.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// use nyala::{ErrorKind, Record, Schema};
+    ///
+    /// #[derive(Record)]
+    /// struct Person {
+    ///     #[nyala(key)]
+    ///     id: u64,
+    ///     name: String,
+    /// }
+    /// let people = engine.open_or_create_table("people", Schema::of::<Person>()?)?;
+    /// people.upsert(Person { id: 1, name: "Ada".into() })?;
+    ///
+    /// #[derive(Record)]
+    /// struct Another {
+    ///     #[nyala(key)]
+    ///     id: u64,
+    ///     born: u16,
+    /// }
+    /// let error = engine.open_or_create_table("people", Schema::of::<Another>()?).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::SchemaMismatch); // Its text names "name" and "born".
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As for [`Engine::open_table`] and [`Engine::create_table`].
@@ -265,10 +324,11 @@ impl Engine {
         Table::new(Arc::clone(&self.handle), core)
     }
 
-    /// Drops a table with all its rows. Handles of it answer `NoSuchTable` from then on; iterators that run finish.
+    /// Drops a table with all its rows, for ever. Handles of it answer `NoSuchTable` from then on; iterators that run finish.
+    /// Another table may have its name at once.
     ///
     /// # Errors
-    /// `NoSuchTable`, `NoSpace`, `Io`, `Closed`.
+    /// `NoSuchTable`, `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn drop_table(&self, name: &str) -> Result<(), Error> {
         let core = self.core();
         let _caller = core.callers.read();
@@ -373,10 +433,12 @@ impl Engine {
         self.core().registry.take()
     }
 
-    /// Makes every write that was acknowledged so far survive a loss of power.
+    /// Makes every write that was acknowledged so far survive a loss of power. Of several threads that call it, one syncs for
+    /// all.
     ///
     /// # Errors
-    /// `Io`, which also means that the engine takes no more writes; `Closed`.
+    /// `Io`, which also means that the engine takes no more writes; `NoSpace` and `Io` of an earlier failure; `ReadOnly`,
+    /// `Closed`.
     pub fn sync(&self) -> Result<(), Error> {
         self.core().health.check_writable()?;
         self.core().sync_visible()
@@ -421,7 +483,7 @@ impl Engine {
     /// the log has that. Afterwards an open has nothing to replay of it.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`, `Closed`.
+    /// `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn flush(&self) -> Result<(), Error> {
         let core = self.core();
         core.health.check_writable()?;
@@ -429,22 +491,51 @@ impl Engine {
         flush::flush_and_wait(core, &tablets)
     }
 
-    /// How big, how far behind, why slow, and whether healthy: numbers about the engine and its tables. Lists the directory.
+    /// How big, how far behind, why slow, and whether healthy: numbers about the engine and its tables. Lists the directory,
+    /// so it is for now and then and not for each request.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).build()?;
+    /// # engine.open_or_create_table("people", schema)?.upsert((1,))?;
+    /// let stats = engine.stats();
+    /// assert_eq!((stats.operations, stats.tables[0].name.as_str()), (1, "people"));
+    /// println!("{stats}"); // Some lines for people.
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self.core())
     }
 
     /// Whether the engine takes writes, and the first cause if not.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// use nyala::Health;
+    /// match engine.health() {
+    ///     Health::Healthy => {}
+    ///     Health::NoSpace(_) => engine.resume()?, // Once there is space again.
+    ///     Health::Poisoned(cause) => panic!("close and open again: {cause}"),
+    ///     other => println!("{other:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn health(&self) -> Health {
         self.core().health.report()
     }
 
-    /// Takes writes again after `NoSpace`. If the disk is still full, the next write says so again.
+    /// Takes writes again after `NoSpace`. If the disk is still full, the next write says so again. Does nothing to an engine
+    /// that is healthy.
     ///
     /// # Errors
-    /// The cause, if the engine is poisoned; `Closed`.
+    /// The cause, if the engine is poisoned; `ReadOnly`, `Closed`.
     pub fn resume(&self) -> Result<(), Error> {
         self.core().health.resume()?;
         self.core().signals.flush.set();
@@ -455,6 +546,18 @@ impl Engine {
 
     /// Reads everything on disk and checks it: every checksum, the order of every file, that every index entry leads
     /// to its row and version, and that the counts are right. Takes as long as reading it all; writes go on.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// let report = engine.check()?;
+    /// for problem in &report.problems {
+    ///     println!("{problem}");
+    /// }
+    /// assert!(report.is_clean());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `Closed`, `Io`. Damage is no error of the check: it is in the report.

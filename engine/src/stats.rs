@@ -125,7 +125,7 @@ pub struct Stats {
     pub compactions_due: u64,
     /// By how many index runs the worst table is beyond what compaction leaves when it keeps up.
     pub debt_runs: u64,
-    /// By how many rowsets over one key the worst table is beyond where writers are slowed, 8.
+    /// By how many rowsets over one key the worst table is beyond where writers are slowed, 6.
     pub debt_depth: u64,
     /// Bytes of the log up to its end. [`DiskUsage::log_bytes`] counts what is preallocated, too.
     pub log_bytes: u64,

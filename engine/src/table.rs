@@ -126,14 +126,42 @@ impl Table {
 
     /// Writes a row, whether its key is there or not. Looks nothing up.
     ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// people.upsert((1, "Ada Lovelace"))?; // In its place.
+    /// assert_eq!(people.count()?, 1);
+    /// assert_eq!(people.upsert((2,)).unwrap_err().kind(), ErrorKind::InvalidArgument, "a column is missing");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// `InvalidArgument` names the column that does not fit. `NoSuchTable` if the table was dropped; `NoSpace`, `Io`
-    /// or `Closed` if the engine takes no writes.
+    /// `InvalidArgument` names the column that does not fit. `NoSuchTable` if the table was dropped; `SchemaMismatch` if a
+    /// column was dropped that the row has a value for; `NoSpace`, `Io`, `ReadOnly` or `Closed` if the engine takes no
+    /// writes.
     pub fn upsert(&self, record: impl Record) -> Result<(), Error> {
         self.write(|core, table, buffer| buffer.put(core, table, &record, None)).map(|_| ())
     }
 
     /// Writes a row whose key must be absent.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.insert((1, "Ada"))?;
+    /// let error = people.insert((1, "Grace")).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::DuplicateKey);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `DuplicateKey` if it is not; else as for [`Table::upsert`].
@@ -141,7 +169,19 @@ impl Table {
         self.write(|core, table, buffer| buffer.put(core, table, &record, Some(Check::Absent))).map(|_| ())
     }
 
-    /// Writes a row if its key is absent, and says whether it did.
+    /// Writes a row if its key is absent, and says whether it did. [`Table::insert_or_get`] answers with the row that is there.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// assert!(people.insert_ignore((1, "Ada"))?);
+    /// assert!(!people.insert_ignore((1, "Grace"))?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As for [`Table::upsert`].
@@ -163,7 +203,21 @@ impl Table {
         Update { table: self, key, changes: Ok(Changes::default()) }
     }
 
-    /// Deletes a key. An absent one is fine. Looks nothing up.
+    /// Deletes a key. An absent one is fine. Looks nothing up; [`Table::delete_returning`] does, and answers with the row.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// people.delete((1,))?;
+    /// people.delete((1,))?;
+    /// assert!(people.get((1,))?.is_none());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As for [`Table::upsert`].
@@ -196,7 +250,21 @@ impl Table {
         pin(&self.handle.core, &self.core, snapshot)
     }
 
-    /// The row with this key, if there is one.
+    /// The row with this key, if there is one: a handle that owns its bytes.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// let row = people.get((1,))?.expect("just written");
+    /// assert_eq!(row.get::<&str>("name")?, "Ada");
+    /// assert!(people.get((2,))?.is_none());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if the key does not fit the schema, `NoSuchTable`, `Closed`, `Corruption`, `Io`.
@@ -234,6 +302,21 @@ impl Table {
     }
 
     /// The rows with these keys, in the order of the keys. All are read at one moment, and neighbours share the work.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// people.upsert((2, "Grace"))?;
+    /// let rows = people.multi_get([(2,), (3,), (1,)])?;
+    /// assert_eq!(rows[0].as_ref().expect("it is there").get::<&str>("name")?, "Grace");
+    /// assert!(rows[1].is_none() && rows[2].is_some());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As for [`Table::get`].
@@ -288,6 +371,21 @@ impl Table {
 
     /// The row with the least key. That of a range or a prefix is [`Scan::first`].
     ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// assert!(people.first()?.is_none());
+    /// people.upsert((2, "Grace"))?;
+    /// people.upsert((1, "Ada"))?;
+    /// assert_eq!(people.first()?.expect("two were written").get::<u64>("id")?, 1);
+    /// assert_eq!(people.last()?.expect("two were written").get::<u64>("id")?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As for [`Table::get`].
     pub fn first(&self) -> Result<Option<Row>, Error> {
@@ -311,7 +409,7 @@ impl Table {
     /// log has that.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`, `Closed`.
+    /// `NoSpace`, `Io`, `ReadOnly`, `Closed`, `NoSuchTable`.
     pub fn flush(&self) -> Result<(), Error> {
         self.handle.core.health.check_writable()?;
         self.core.tablet.check_not_dropped()?;
@@ -322,7 +420,7 @@ impl Table {
     /// before a long time of reading only.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`, `Closed`, `NoSuchTable`, `Corruption`.
+    /// `NoSpace`, `Io`, `ReadOnly`, `Closed`, `NoSuchTable`, `Corruption`.
     pub fn compact(&self) -> Result<(), Error> {
         self.flush()?;
         let compacted = crate::compaction::compact_whole(&self.handle.core, &self.core.tablet);

@@ -89,6 +89,133 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
+#[test]
+fn pages_of_the_book_link_to_nothing_outside_of_it() {
+    // What is beside the pages in the repository is not beside them in the book.
+    for page in files("docs", &[".md"]) {
+        let document = text(&page);
+        let outside: Vec<_> =
+            prose(&document).into_iter().flat_map(links).filter(|target| target.starts_with("../")).collect();
+        assert_eq!(outside, [""; 0], "{}", page.display());
+    }
+}
+
+/// The footnotes in a line of prose: `[^name]`; whether it is defined there or referred to.
+fn footnotes(line: &str) -> Vec<(&str, bool)> {
+    let names = line.match_indices("[^").filter_map(|(at, _)| {
+        let (name, rest) = line[at + 2..].split_once(']')?;
+        Some((name, at == 0 && rest.starts_with(':')))
+    });
+    names.collect()
+}
+
+#[test]
+fn every_footnote_is_defined_and_referred_to() {
+    for path in documents() {
+        let document = text(&path);
+        let notes: Vec<_> = prose(&document).into_iter().flat_map(footnotes).collect();
+        let of = |is_defined| notes.iter().filter(move |note| note.1 == is_defined).map(|note| note.0);
+        assert_eq!(
+            of(true).collect::<BTreeSet<_>>(),
+            of(false).collect::<BTreeSet<_>>(),
+            "definitions and references in {}",
+            path.display()
+        );
+    }
+}
+
+/// The keys of `docs/book.toml`, each with its table: `book.title`.
+fn book_keys(book: &str) -> Vec<String> {
+    let mut table = "";
+    let mut keys = Vec::new();
+    for line in book.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            table = name;
+        } else if let Some((key, _)) = line.split_once(" = ") {
+            keys.push(format!("{table}.{key}"));
+        }
+    }
+    keys
+}
+
+#[test]
+fn the_book_is_set_up_with_keys_that_mdbook_knows() {
+    let known = [
+        "book.title",
+        "book.description",
+        "book.authors",
+        "book.language",
+        "book.src",
+        "build.build-dir",
+        "rust.edition",
+        "output.html.git-repository-url",
+        "output.html.playground.runnable",
+    ];
+    let book = text("docs/book.toml");
+    let keys = book_keys(&book);
+    assert_eq!(keys, known, "docs/book.toml: does mdBook document what is new?");
+    let repository = |manifest: &str| {
+        let line =
+            manifest.lines().find(|line| line.contains("repository")).expect("it names the repository");
+        line.split('"').nth(1).expect("in quotes").to_owned()
+    };
+    assert_eq!(repository(&book), repository(&text("Cargo.toml")));
+}
+
+/// `Engine::open` in a code span: a type and what belongs to it.
+fn member(span: &str) -> Option<(&str, &str)> {
+    let span = span.split(['(', '<']).next().unwrap_or(span);
+    let (ty, name) = span.split_once("::")?;
+    let is_type = ty.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_type && is_name).then_some((ty, name))
+}
+
+/// Whether a source has a function, a public field or a variant of this name.
+fn declares(source: &str, name: &str) -> bool {
+    let [function, generic, field] = [format!("fn {name}("), format!("fn {name}<"), format!("pub {name}:")];
+    source.contains(&function)
+        || source.contains(&generic)
+        || source.contains(&field)
+        || source.lines().any(|line| {
+            let rest = line.trim_start().strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '(', ' ']))
+        })
+}
+
+#[test]
+fn the_api_that_documents_name_is_there() {
+    let sources: Vec<String> = ["engine/src", "encoded-key/src", "vfs/src"]
+        .into_iter()
+        .flat_map(|folder| files(folder, &[".rs"]))
+        .map(text)
+        .collect();
+    let is_ours = |ty: &str| {
+        let declared = ["struct", "enum", "trait"].map(|kind| format!("pub {kind} {ty}"));
+        let is_there = |source: &String| {
+            declared.iter().any(|declared| {
+                source.match_indices(declared.as_str()).any(|(at, _)| {
+                    !source[at + declared.len()..].starts_with(|c: char| c.is_ascii_alphanumeric())
+                })
+            })
+        };
+        sources.iter().any(is_there)
+    };
+    let mut checked = 0;
+    let mut missing = Vec::new();
+    for path in documents() {
+        let document = text(&path);
+        for (ty, name) in spans(&document).into_iter().filter_map(member).filter(|(ty, _)| is_ours(ty)) {
+            checked += 1;
+            if !sources.iter().any(|source| declares(source, name)) {
+                missing.push(format!("{}: {ty}::{name}", path.display()));
+            }
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+    assert!(checked > 50, "only {checked} names were found: the search is broken");
+}
+
 /// The blocks of code in `language`.
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
@@ -234,4 +361,10 @@ fn the_helpers_read_markdown() {
     assert_eq!(blocks("x\n```rust\nfn f();\n```\n", "rust"), ["fn f();\n"]);
     assert_eq!(spans("a `b.rs` c `d`\n```\n`no`\n```"), ["b.rs", "d"]);
     assert!(is_source_path("wal/src/scan.rs") && !is_source_path("scan.rs"));
+    assert_eq!(footnotes("[^a]: see b [^c]"), [("a", true), ("c", false)]);
+    assert_eq!(book_keys("[a.b]\n# c = 1\nd = 2\n"), ["a.b.d"]);
+    assert_eq!(member("Table::upsert(row)"), Some(("Table", "upsert")));
+    assert_eq!((member("vfs::OsFs"), member("Engine")), (None, None));
+    assert!(declares("    pub fn get(&self)", "get") && declares("    Buffered,", "Buffered"));
+    assert!(!declares("    pub fn get_at(&self)", "get"));
 }

@@ -45,6 +45,25 @@ pub struct ColumnExpr {
 /// with any integer, a float column with `f32` and `f64`, a decimal column with a decimal of any scale. Everything else
 /// must have the column's type; if not, or if there is no such column, the scan answers `InvalidArgument` when it is
 /// started.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, Options, Schema, Type, column};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder().key("id", Type::U64).column("note", Type::String.nullable()).build()?;
+/// let table = engine.open_or_create_table("notes", schema)?;
+/// table.upsert((1, "peak"))?;
+/// table.upsert((2, None::<&str>))?;
+/// table.upsert((3, "quiet"))?;
+///
+/// let count = |filter| table.scan().filter(filter).count();
+/// assert_eq!(count(column("note").starts_with("pe").or(column("id").eq(3)))?, 2);
+/// assert_eq!(count(column("note").ne("peak"))?, 1, "the null is not counted");
+/// assert_eq!(count(column("note").eq("peak").not())?, 1, "nor here");
+/// assert_eq!(count(column("note").is_null())?, 1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Predicate(Node<String>);
 

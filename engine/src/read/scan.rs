@@ -51,7 +51,8 @@ pub(crate) trait ScanSource: Send + Sync {
 ///
 /// Without further calls it gives all rows of the table in key order, with all columns. Whatever narrows it can be given
 /// several times; all of it must hold. A wrong argument is told by the call that starts the scan: [`rows`](Scan::rows),
-/// [`cursor`](Scan::cursor), [`batches`](Scan::batches), [`count`](Scan::count) or [`partitions`](Scan::partitions).
+/// [`records`](Scan::records), [`cursor`](Scan::cursor), [`batches`](Scan::batches), [`first`](Scan::first),
+/// [`last`](Scan::last), [`count`](Scan::count) or [`partitions`](Scan::partitions).
 ///
 /// A scan sees one state of the table: the latest when it is started, or a snapshot's.
 ///
@@ -112,7 +113,21 @@ impl Scan {
         Scan { error: Some(error), ..Scan::new(source) }
     }
 
-    /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key.
+    /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key. A prefix
+    /// that is one string is no prefix of the string: for that there is [`starts_with`](Scan::starts_with).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// assert_eq!(metrics.scan().prefix((17,)).count()?, 100);
+    /// assert_eq!(metrics.scan().prefix((17, 5)).count()?, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn prefix(self, record: impl Record) -> Scan {
         self.narrow(|schema| bounds::prefix(schema, &record))
     }
@@ -156,6 +171,19 @@ impl Scan {
     /// Only rows for which `predicate` is true. It may name columns that are not given.
     ///
     /// Comparisons of leading key columns also narrow the range of keys that is read.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// let loaded = metrics.scan().prefix((17,)).filter(column("load").ge(0.9).and(column("time").lt(95)));
+    /// assert_eq!(loaded.count()?, 5);
+    /// # Ok(()) }
+    /// ```
     pub fn filter(mut self, predicate: Predicate) -> Scan {
         self.filter = Some(match self.filter {
             Some(others) => others.and(predicate),
@@ -164,20 +192,34 @@ impl Scan {
         self
     }
 
-    /// At most `rows` rows.
+    /// At most `rows` rows, those that come first in the scan's direction.
     pub fn limit(mut self, rows: usize) -> Scan {
         let rows = rows as u64;
         self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
         self
     }
 
-    /// From the last key to the first.
+    /// From the last key to the first. A scan in reverse costs about as much as one forward.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// let newest = metrics.scan().prefix((17,)).reverse().limit(3).rows()?;
+    /// let times = newest.map(|row| row?.get::<u64>("time")).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(times, [99, 98, 97]);
+    /// # Ok(()) }
+    /// ```
     pub fn reverse(mut self) -> Scan {
         self.direction = Direction::Reverse;
         self
     }
 
-    /// Sees what `snapshot` sees.
+    /// Sees what `snapshot` sees. Without it the scan sees what is there when it is started.
     pub fn at(self, snapshot: &Snapshot) -> Scan {
         self.set(|scan| {
             scan.point = Some(scan.source.pin(Some(snapshot))?);
@@ -186,6 +228,21 @@ impl Scan {
     }
 
     /// Starts the scan, row by row. The rows are handles that can be kept, and keep the batch that they came in.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// for row in metrics.scan().range((17, 10)..(17, 13)).rows()? {
+    ///     let row = row?;
+    ///     println!("{}: {}", row.get::<u64>("time")?, row.get::<f64>("load")?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if the scan was told something wrong, `SchemaMismatch` if a column that it reads was dropped since
@@ -279,6 +336,24 @@ impl Scan {
 
     /// Starts the scan, batch by batch. Batches are small at first and grow to some hundred rows or kilobytes.
     ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// let mut sum = 0.0;
+    /// for batch in metrics.scan().columns(["load"]).batches()? {
+    ///     for row in batch?.iter() {
+    ///         sum += row.get::<f64>("load")?;
+    ///     }
+    /// }
+    /// assert!((sum - 99.5).abs() < 1e-9);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Scan::rows`].
     pub fn batches(self) -> Result<Batches> {
@@ -307,6 +382,23 @@ impl Scan {
     /// in parallel. All of them see the same state of the table, and together they give the rows of this scan.
     ///
     /// There is always one part at least; there are fewer than asked for if the table is too small to tell.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type, column};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let metrics = engine.open_or_create_table("metrics", schema)?;
+    /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
+    /// let parts = metrics.scan().partitions(4)?;
+    /// let counts = std::thread::scope(|scope| {
+    ///     let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(|| part.count())).collect();
+    ///     threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum::<Result<u64, _>>()
+    /// })?;
+    /// assert_eq!(counts, 200);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Scan::rows`], and `InvalidArgument` if the scan has a limit, which its parts could not share, or if `parts` is

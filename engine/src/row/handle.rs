@@ -158,7 +158,26 @@ impl<'a> RowRef<'a> {
 
 /// A row that keeps its batch alive. Cheap to clone.
 ///
-/// Rows that live long keep the other rows of their batch in memory; copy what is kept for long.
+/// Rows that live long keep the other rows of their batch in memory; copy what is kept for long. Whether a row from before
+/// an engine was closed is read afterwards makes no difference: it owns its bytes.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, Options, Schema, Type, Value};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder().key("id", Type::U64).column("note", Type::String.nullable()).build()?;
+/// let notes = engine.open_or_create_table("notes", schema)?;
+/// notes.upsert((1, "peak"))?;
+/// let row = notes.get((1,))?.expect("just written");
+///
+/// let note: Option<&str> = row.get("note")?; // By name; nothing is copied.
+/// assert_eq!((note, row.get::<u64>(0)?), (Some("peak"), 1)); // By position.
+/// assert_eq!(row.value("note")?, Value::String("peak"));
+/// assert_eq!(row.to_string(), r#"(id: 1, note: "peak")"#);
+/// assert!(row.get::<bool>("note").is_err() && row.get::<u64>("size").is_err());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Row {
     pub(super) batch: Arc<RowBatch>,
