@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::events::{Event, FlushSummary};
 use crate::files::{FileKind, Files, Outputs, file_name};
 use crate::manifest::{Edit, RunDesc, TabletEdit};
-use crate::memtable::{MemOp, Memtable};
+use crate::memtable::{MemOp, Memtable, Older};
 use crate::options::{Compression, Options};
 use crate::rowset::{Rowset, RowsetOptions, RowsetWriter, WrittenRowset};
 use crate::tablet::{Tablet, Unflushed};
@@ -168,7 +168,7 @@ fn write_files(
             });
         }
         newer = Some(version);
-        Ok::<(), Error>(())
+        Ok::<Older, Error>(if retention.needs_older_than(version) { Older::Wanted } else { Older::Unwanted })
     })?;
     if !entries.is_empty() {
         runs.add(&key, Some(hash_key(&key)), &entries)?;

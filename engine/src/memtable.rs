@@ -35,6 +35,13 @@ pub(crate) use tree::Tree;
 /// inside reach no further.
 pub(crate) const MEMTABLE_BYTES_MAX: usize = 8 << 30;
 
+/// Whether whoever walks a memtable wants the older versions of a key, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Older {
+    Wanted,
+    Unwanted,
+}
+
 /// What one operation does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemOp<'a> {
@@ -168,11 +175,11 @@ impl Memtable {
         Some((end(Direction::Forward)?, end(Direction::Reverse)?))
     }
 
-    /// Gives every operation to `f`, key ascending, version descending, and stops at its first error. For the
-    /// flush: it holds the read lock throughout, so the memtable should be sealed, and `f` must not call back into it.
+    /// Gives operations to `f`, key ascending, version descending: all of a key until `f` wants no older ones. Stops at
+    /// its first error. For the flush: it holds the read lock throughout, so the memtable should be sealed, and `f` must not call back into it.
     pub(crate) fn for_each_sorted<E>(
         &self,
-        f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<(), E>,
+        f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<Older, E>,
     ) -> Result<(), E> {
         self.tree.read().for_each(f)
     }

@@ -11,7 +11,7 @@ use encoded_key::KeyRange;
 use pkindex::Direction;
 use proptest::prelude::*;
 
-use super::{Fetch, Found, FoundOp, MemCursor, MemOp, Memtable};
+use super::{Fetch, Found, FoundOp, MemCursor, MemOp, Memtable, Older};
 
 /// (key, version) to (schema, row), or to nothing for a deletion.
 type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<(u32, Vec<u8>)>>;
@@ -66,10 +66,21 @@ impl Pair {
         self.memtable
             .for_each_sorted(|key, version, op| {
                 sorted.push(((key.to_vec(), Reverse(version.0)), owned(op)));
-                Ok::<(), ()>(())
+                Ok::<Older, ()>(Older::Wanted)
             })
             .expect("nothing fails here");
         assert!(sorted.iter().map(|(key, value)| (key, value)).eq(&self.model));
+        let (mut newest, mut last) = (0, None);
+        self.memtable
+            .for_each_sorted(|key, _, _| {
+                assert!(last.as_deref() < Some(key), "each key once");
+                last = Some(key.to_vec());
+                newest += 1;
+                Ok::<Older, ()>(Older::Unwanted)
+            })
+            .expect("nothing fails here");
+        let keys: std::collections::BTreeSet<_> = self.model.keys().map(|(key, _)| key).collect();
+        assert_eq!(newest, keys.len());
     }
 
     fn check_get(&self, key: &[u8], at: u64) {
@@ -382,7 +393,7 @@ fn a_failing_flush_stops_at_the_first_error() {
     let mut calls = 0;
     let result = pair.memtable.for_each_sorted(|key, _, _| {
         calls += 1;
-        if key == [2] { Err("full") } else { Ok(()) }
+        if key == [2] { Err("full") } else { Ok(Older::Wanted) }
     });
     assert_eq!((result, calls), (Err("full"), 2));
 }

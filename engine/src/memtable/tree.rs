@@ -15,10 +15,10 @@ use std::ops::Bound;
 use codec::Version;
 use encoded_key::KeyRange;
 
-use super::MemOp;
 use super::arena::{Address, Arena, Pool};
 use super::node::{Inner, Leaf, NO_NODE};
 use super::versions;
+use super::{MemOp, Older};
 
 /// Keys, their versions and rows, in order. Reached through [`super::Memtable::apply`].
 pub(crate) struct Tree {
@@ -305,10 +305,11 @@ impl Tree {
         None
     }
 
-    /// Every operation, key ascending, version descending, until `f` fails.
+    /// Operations, key ascending, version descending, until `f` fails: all of a key until `f` wants no older ones. Each
+    /// that is not looked at spares a wait for memory.
     pub(super) fn for_each<E>(
         &self,
-        mut f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<(), E>,
+        mut f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<Older, E>,
     ) -> Result<(), E> {
         let mut next = self.first_within(Bound::Unbounded).map(|position| position.leaf);
         while let Some(number) = next {
@@ -318,7 +319,9 @@ impl Tree {
                 let first = leaf.keys.first(slot);
                 let key = versions::key(&self.arena, first);
                 for (version, op) in versions::all(&self.arena, first) {
-                    f(key, version, op)?;
+                    if f(key, version, op)? == Older::Unwanted {
+                        break;
+                    }
                 }
             }
             next = (leaf.next != NO_NODE).then_some(leaf.next);

@@ -76,6 +76,13 @@ impl Retention {
         let first = self.snapshots.partition_point(|&snapshot| snapshot < version);
         self.snapshots.get(first).is_some_and(|&snapshot| snapshot < newer)
     }
+
+    /// Whether some reader finds a version of the key that is older than `version`, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn needs_older_than(&self, version: Version) -> bool {
+        version > self.floor || self.snapshots.first().is_some_and(|&snapshot| snapshot < version)
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +143,10 @@ mod tests {
                 let newer = index.checked_sub(1).map_or(Version::MAX, |newer| kept[newer].version);
                 let found = |&at: &Version| entry.version <= at && at < newer;
                 prop_assert!(readers.iter().any(found) || entry.version > floor, "{:?}", entry);
+            }
+            // Whoever stops where nothing older is needed misses nothing.
+            if let Some(end) = list.iter().find(|entry| !retention.needs_older_than(entry.version)) {
+                prop_assert!(kept.iter().all(|entry| entry.version >= end.version), "{:?}", end);
             }
             prop_assert!(!base || kept.last().is_none_or(|last| !last.is_deletion()));
         }

@@ -14,7 +14,7 @@ use sstable::{Cache, WriterOptions};
 use vfs::{Fs, SimFs};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::memtable::{MemOp, Memtable};
+use crate::memtable::{MemOp, Memtable, Older};
 use crate::read::{ReadPoint, Scan, ScanSource};
 use crate::record::{Record, encode_key, encode_record};
 use crate::row::ReadSchema;
@@ -187,7 +187,7 @@ impl World {
                     MemOp::Put { schema, row } => Entry::put(version, rows.push(key, version, schema, row)?),
                     MemOp::Delete => Entry::deletion(version),
                 });
-                Ok::<_, Error>(())
+                Ok::<_, Error>(Older::Wanted)
             })
             .expect("the simulated disk has no fault");
         run.add(&key_now, None, &entries).expect("the simulated disk has no fault");
