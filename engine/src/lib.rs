@@ -43,6 +43,34 @@
 //!
 //! A struct can be a row, too: see [`derive(Record)`](macro@Record).
 //!
+//! # What is where
+//!
+//! | to | use |
+//! |---|---|
+//! | open, copy, check, close a database | [`Engine`], [`Options`]; [`repair()`] of a damaged one |
+//! | say what a table's columns are | [`Schema::of`] a struct, or [`Schema::builder`]; [`Table::alter`] changes them |
+//! | write a row | [`Table::upsert`], [`insert`](Table::insert), [`update`](Table::update), [`delete`](Table::delete) |
+//! | read and write a row in one step | [`Table::insert_or_get`], [`update_with`](Table::update_with), [`delete_returning`](Table::delete_returning), [`compare_and_set`](Table::compare_and_set) |
+//! | write many rows, all or none | [`WriteBatch`] |
+//! | read by key | [`Table::get`], [`multi_get`](Table::multi_get), [`exists`](Table::exists) |
+//! | read in order | [`Table::scan`]: a [`Scan`] with prefix, range, filter, columns, direction, limit |
+//! | read everything as of one moment | [`Engine::snapshot`] |
+//! | read, and write what follows from it | [`Engine::transact`], [`Transaction`] |
+//! | know what is durable | [`Durability`], [`Ticket`], [`Engine::wait_durable`], [`Engine::recovered_to`] |
+//! | back up, read beside a writer | [`Engine::checkpoint`], [`Engine::open_read_only`] |
+//! | see how it is | [`Engine::stats`], [`Engine::health`], [`EventListener`] |
+//!
+//! # What holds everywhere
+//!
+//! * **Durability**: a write that returned survives the end of the process. A loss of power it survives if it asked for
+//!   [`Durability::Sync`], or was synced since, which happens about once a second; what is there after one is a prefix of
+//!   all commits.
+//! * **Threads**: handles are cheap to clone, `Send` and `Sync`; iterators and snapshots borrow nothing. Calls block; none is
+//!   asynchronous.
+//! * **Errors**: one type, [`Error`], with a [kind](Error::kind) to act on and a text for people. After an error the next
+//!   valid call works. The texts show no keys unless [`Options::keys_in_errors`] says so.
+//! * **Limits**: a key of 65,535 bytes when encoded, a row of [`ROW_BYTES_MAX`], [`COLUMNS_MAX`] columns.
+//!
 //! # Features
 //!
 //! * `metrics`: the numbers of [`Stats`] for the recorder of the crate `metrics`, about once a second.
