@@ -141,6 +141,7 @@ pub use alter::Alter;
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
 pub use checkpoint::CheckpointReport;
+pub use codec::{ColumnId, SchemaVersion};
 pub use commit::Ticket;
 #[cfg(feature = "derive")]
 pub use derive::FromRow;
@@ -173,7 +174,9 @@ pub use derive::FromRow;
 #[cfg(feature = "derive")]
 pub use derive::Record;
 pub use disk_usage::DiskUsage;
-pub use encoded_key::{ColumnType, Date, Decimal, Timestamp, Type, Value};
+pub use encoded_key::{
+    ColumnType, DECIMAL_PRECISION_MAX, Date, Decimal, Misfit, ParseDecimalError, Timestamp, Type, Value,
+};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use events::{CompactionSummary, Event, EventListener, FlushSummary};

@@ -215,7 +215,7 @@ impl Schema {
 
     /// How the key columns are encoded.
     #[must_use]
-    pub fn key_layout(&self) -> &KeyLayout {
+    pub(crate) fn key_layout(&self) -> &KeyLayout {
         &self.key_layout
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use encoded_key::KeyBuilder;
 use nyala::{Column, Engine, Error, RowRef, Scan, Schema, Table, Type, Value};
 
 use crate::base;
@@ -98,12 +97,8 @@ fn rows(schema: &Schema, scan: Scan) -> Answer {
 
 fn read_row(schema: &Schema, row: RowRef<'_>) -> Result<ReadRow, Error> {
     let values = row.to_values()?;
-    let mut key = Vec::new();
-    let mut builder = KeyBuilder::new(schema.key_layout(), &mut key);
-    for value in &values[..schema.key_columns()] {
-        builder.push(*value).expect("a key that was read can be encoded");
-    }
-    builder.finish().expect("all columns of the key");
+    let key = nyala::inspect::encode_key(schema, &values[..schema.key_columns()])
+        .expect("a key that was read can be encoded");
     Ok((key, format!("{row:?}")))
 }
 
