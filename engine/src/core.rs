@@ -160,17 +160,18 @@ impl Core {
 
     /// Makes a commit durable, with all before it.
     pub(crate) fn wait_durable(&self, version: Version) -> Result<(), Error> {
+        // Whatever was made durable since: no commit of this database lies between two of its lives.
+        if self.recovered_to < version && version < self.first_version {
+            let found = self.recovered_to;
+            return Err(Error::invalid(format!(
+                "commit {version} did not survive, or is another database's; the last of those before that did is {found}"
+            )));
+        }
         if version <= self.last_durable() {
             return Ok(());
         }
         if self.health.is_read_only() {
             return self.health.check_writable();
-        }
-        if version < self.first_version {
-            let found = self.recovered_to;
-            return Err(Error::invalid(format!(
-                "commit {version} did not survive; the last that did is {found}"
-            )));
         }
         if version > self.registry.visible() {
             return Err(Error::invalid(format!("there was no commit {version} yet")));

@@ -95,6 +95,12 @@ fn after_a_loss_of_power_an_open_says_which_commits_it_has_found() {
         let next = write(&engine, &table, 30, Durability::Buffered);
         assert!(next > tickets[19], "a ticket is never used again");
         assert!(engine.last_durable() < next);
+        // What was lost stays lost, whatever is durable by now.
+        engine.wait_durable(next).expect("healthy");
+        for lost in &tickets[found + 1..] {
+            refused(engine.wait_durable(*lost), ErrorKind::InvalidArgument, &["did not survive"]);
+        }
+        engine.wait_durable(tickets[found]).expect("it has survived");
     }
     // In the middle of a batch: it is not there.
     let torn = PowerCut { last_write: LastWrite::TornSectors, ..PowerCut::keep_all() };
@@ -160,6 +166,25 @@ fn tickets_survive_every_flush_compaction_and_segment_of_the_log() {
     engine.close().expect("a clean end");
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
     assert_eq!(engine.recovered_to(), last);
+}
+
+#[test]
+fn tickets_of_a_checkpoint_end_where_it_was_made() {
+    let disk = SimFs::new(1);
+    let (engine, table) = open(&disk);
+    let before = write(&engine, &table, 1, Durability::Buffered);
+    let report = engine.checkpoint("/copy").expect("a good disk");
+    let after = write(&engine, &table, 2, Durability::Sync);
+    assert_eq!(Ticket::from_u64(report.version), before);
+    let copy = Engine::open("/copy", simulated(&disk, lazy())).expect("it opens");
+    assert_eq!(copy.recovered_to(), before);
+    copy.wait_durable(before).expect("a checkpoint is durable");
+    refused(copy.wait_durable(after), ErrorKind::InvalidArgument, &["another database's"]);
+    // Its own commits are others, also when they are durable.
+    let own = write(&copy, &plain_table(&copy), 3, Durability::Sync);
+    assert!(own > after && copy.last_durable() == own);
+    refused(copy.wait_durable(after), ErrorKind::InvalidArgument, &["another database's"]);
+    refused(engine.wait_durable(own), ErrorKind::InvalidArgument, &["no commit"]);
 }
 
 #[test]

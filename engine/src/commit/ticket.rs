@@ -14,6 +14,10 @@ use codec::Version;
 /// [`Engine::recovered_to`](crate::Engine::recovered_to) of the next open. Tickets are never used again in the life of a
 /// database, so that they can be kept elsewhere, as numbers, and compared then.
 ///
+/// **Those of two databases cannot be compared**, and a [checkpoint](crate::Engine::checkpoint) is a database of its own.
+/// Commits up to it have the same tickets in both; later ones of either have nothing to do with those of the other, although
+/// their numbers may be the same. So keep with a ticket which database it is of.
+///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
 /// # let dir = tempfile::tempdir().unwrap();
