@@ -181,6 +181,36 @@ impl KeyRange {
         KeyRange { start: start.clone(), end: end.clone() }.normalized()
     }
 
+    /// Which range starts later.
+    #[must_use]
+    pub fn compare_starts(&self, other: &KeyRange) -> Ordering {
+        compare_starts(&self.start, &other.start)
+    }
+
+    /// Takes in `other` if no key lies between the two, and says whether it did. Neither may be empty.
+    ///
+    /// ```
+    /// use nyala_encoded_key::KeyRange;
+    /// use std::ops::Bound::{Excluded, Included, Unbounded};
+    /// let mut pages = KeyRange { start: Included(b"a".into()), end: Included(b"m".into()) };
+    /// assert!(!pages.join(&KeyRange { start: Included(b"n".into()), end: Unbounded }));
+    /// assert!(pages.join(&KeyRange { start: Excluded(b"m".into()), end: Unbounded }));
+    /// assert_eq!(pages, KeyRange { start: Included(b"a".into()), end: Unbounded });
+    /// ```
+    pub fn join(&mut self, other: &KeyRange) -> bool {
+        debug_assert!(!self.is_empty() && !other.is_empty(), "an empty range touches nothing");
+        if !reaches(&self.end, &other.start) || !reaches(&other.end, &self.start) {
+            return false;
+        }
+        if compare_starts(&self.start, &other.start).is_gt() {
+            self.start.clone_from(&other.start);
+        }
+        if compare_ends(&self.end, &other.end).is_lt() {
+            self.end.clone_from(&other.end);
+        }
+        true
+    }
+
     fn between(start: Cut, end: Cut) -> KeyRange {
         let start = match start {
             Cut::Start => Bound::Unbounded,
@@ -296,6 +326,20 @@ fn compare_ends(a: &Bound<Vec<u8>>, b: &Bound<Vec<u8>>) -> Ordering {
         }
     }
     rank(a).cmp(&rank(b))
+}
+
+/// Whether no key lies behind `end` and before `start`.
+fn reaches(end: &Bound<Vec<u8>>, start: &Bound<Vec<u8>>) -> bool {
+    match (end, start) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+        (Bound::Excluded(end), Bound::Excluded(start)) => start < end,
+        (Bound::Included(end), Bound::Excluded(start)) => start <= end,
+        (Bound::Excluded(end), Bound::Included(start)) => start <= end,
+        // The key right after `end` is `end` and a NUL byte.
+        (Bound::Included(end), Bound::Included(start)) => {
+            start <= end || (start.starts_with(end) && start[end.len()..] == [0])
+        }
+    }
 }
 
 #[cfg(test)]

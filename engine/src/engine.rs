@@ -409,7 +409,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`].
+    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`]. Nothing is written then, and
+    /// the call can be repeated: after `NoSpace`, for one, once there is space and after [`Engine::resume`].
     pub fn transact<T>(&self, run: impl FnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
         self.transact_with(self.core().options.default_durability, transaction::ATTEMPTS, run)
     }
@@ -447,16 +448,21 @@ impl Engine {
     /// Returns when a commit and all before it survive a loss of power. Syncs the log if need be; of several threads that
     /// wait, one syncs for all.
     ///
+    /// A ticket is of one database: one that a [checkpoint](Engine::checkpoint) was made of gives the same numbers to other
+    /// commits from then on, see [`Ticket`].
+    ///
     /// # Errors
-    /// `InvalidArgument` for a ticket of no commit, or of one that the last open did not find again; `Io`, which also
-    /// means that the engine takes no more writes; `ReadOnly` for what only its writer can sync; `Closed`.
+    /// `InvalidArgument` for a ticket of no commit, or of one that the last open did not find again, as far as the number
+    /// tells; `Io`, which also means that the engine takes no more writes; `ReadOnly` for what only its writer can sync;
+    /// `Closed`.
     pub fn wait_durable(&self, ticket: Ticket) -> Result<(), Error> {
         self.core().wait_durable(ticket.version())
     }
 
     /// The ticket of the last commit that survives a loss of power, as do all before it. It grows with each sync: those of
     /// [`Durability::Sync`](crate::Durability::Sync), [`Engine::sync`] and [`Engine::wait_durable`], of flushes, and of
-    /// the background.
+    /// the background. Compare it with tickets of this life of the database; of earlier ones, those up to
+    /// [`Engine::recovered_to`] are durable, and the others are lost.
     #[must_use]
     pub fn last_durable(&self) -> Ticket {
         Ticket::new(self.core().last_durable())
@@ -473,7 +479,8 @@ impl Engine {
     /// that are above it have not. It stays the same until the next open. [`Ticket::default`] for a new database.
     ///
     /// After a [`repair`](crate::repair()) it is the last commit of which anything was found; what of it and of those
-    /// before is lost is told by the repair's report.
+    /// before is lost is told by the repair's report. In a checkpoint it is the last commit that is in it
+    /// ([`CheckpointReport::version`]), until it is written to.
     #[must_use]
     pub fn recovered_to(&self) -> Ticket {
         self.report.recovered_to

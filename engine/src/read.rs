@@ -67,12 +67,8 @@ pub(crate) struct OwnWrites {
     pub(crate) at: Version,
 }
 
-impl ReadPoint {
-    /// The version that a row of a point read tells of itself. In a transaction none does: what it has written has none yet.
-    fn told(&self, version: Version) -> Option<Version> {
-        self.own.is_none().then_some(version)
-    }
-}
+/// In the place of the version of what a transaction has written itself: it has none yet.
+const NOT_COMMITTED: Version = Version(0);
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -48,9 +48,10 @@ use source::Source;
 ///
 /// Reads see the engine as of [`Engine::transaction`](crate::Engine::transaction), with the writes of the transaction
 /// itself, whatever others write meanwhile. Writes are kept in memory until [`commit`](Transaction::commit), which writes
-/// all of them if everything that was read is still as it was: keys, absent ones too, and ranges as far as they were
-/// scanned, whatever was filtered out. Else it fails with [`ErrorKind::Conflict`], and nothing is
-/// written. So transactions are *serialisable*: two that each count the rows of a range, find none, and insert one cannot
+/// all of them if everything that was read is still as it was: rows, keys that were absent, and ranges from where a scan
+/// began to the last row that it gave, whatever was filtered out. Of a key of which it was only asked whether it is there
+/// ([`exists`](Transaction::exists), [`insert`](Transaction::insert), [`insert_ignore`](Transaction::insert_ignore)), only
+/// that must still be so. Else it fails with [`ErrorKind::Conflict`], and nothing is written. So transactions are *serialisable*: two that each count the rows of a range, find none, and insert one cannot
 /// both commit. Writes that looked nothing up (`upsert`, `delete`) conflict with nothing by themselves.
 ///
 /// Dropping a transaction takes everything back. One that has written nothing always commits, and free of charge. A failed
@@ -62,6 +63,12 @@ use source::Source;
 ///
 /// A scan sees what was written before the call of [`scan`](Transaction::scan). It may be read to its end after the
 /// transaction is over, but only what came before the commit is checked.
+///
+/// What was read is kept in memory, once however often it is read: at most
+/// [`Options::batch_operations_max`](crate::Options::batch_operations_max) keys and ranges, and
+/// [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) bytes of them. A read beyond that is refused, and nothing else
+/// is lost by it. Ranges that touch count as one once their scans are dropped: read pages from
+/// `Bound::Excluded(the last key)` on.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
@@ -84,8 +91,9 @@ use source::Source;
 /// # Ok(()) }
 /// ```
 pub struct Transaction {
-    handle: Arc<Handle>,
+    // Before the handle: if that is the last one, the flush of the close keeps nothing for a snapshot that nobody reads.
     snapshot: Snapshot,
+    handle: Arc<Handle>,
     buffer: Buffer,
     /// What of the buffer each table was given.
     own: Vec<(TableId, Arc<Memtable>)>,
@@ -133,36 +141,44 @@ impl Transaction {
     }
 
     /// Notes what was seen of a key in the store. What the transaction has written itself was not seen there.
-    fn note(&self, table: &Arc<TableCore>, key: &[u8], saw: Saw) -> Result<()> {
-        if self.own(table).is_some_and(|own| own.newest(key).is_some()) {
+    fn note(&self, table: &Arc<TableCore>, probe: &KeyProbe<'_>, saw: Saw) -> Result<()> {
+        if self.own(table).is_some_and(|own| own.newest(probe.key()).is_some()) {
             return Ok(());
         }
-        self.reads.lock().note_key(table, key, saw)
+        self.reads.lock().note_key(table, probe, saw)
     }
 
-    /// Looks a key up, and notes what was seen.
-    fn look<T>(
+    /// Calls `look` with the encoded key.
+    fn with_key<T>(
         &self,
         table: &Arc<TableCore>,
         key: &impl Record,
-        read: impl FnOnce(&ReadPoint, &KeyProbe<'_>) -> Result<Option<T>>,
-    ) -> Result<Option<T>> {
+        look: impl FnOnce(&KeyProbe<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut buffer = self.core().buffers.take();
         let result = encode_key(&table.schema, key, &mut buffer.body)
-            .and_then(|range| self.look_encoded(table, &buffer.body[range], read));
+            .and_then(|range| look(&KeyProbe::new(&buffer.body[range])));
         self.core().buffers.give_back(buffer);
         result
     }
 
-    fn look_encoded<T>(
+    /// Reads the row of a key, and notes what was seen.
+    fn look<T>(
         &self,
         table: &Arc<TableCore>,
-        key: &[u8],
-        read: impl FnOnce(&ReadPoint, &KeyProbe<'_>) -> Result<Option<T>>,
+        probe: &KeyProbe<'_>,
+        read: impl FnOnce(&ReadPoint) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let found = read(&self.pin(table)?, &KeyProbe::new(key))?;
-        self.note(table, key, Saw::of(found.as_ref()))?;
+        let found = read(&self.pin(table)?)?;
+        self.note(table, probe, Saw::row(found.as_ref()))?;
         Ok(found)
+    }
+
+    /// Whether a key has a row; notes that, and nothing of what is in it.
+    fn is_there(&self, table: &Arc<TableCore>, probe: &KeyProbe<'_>) -> Result<bool> {
+        let is_there = read::exists(&self.pin(table)?, probe)?;
+        self.note(table, probe, Saw::existence(is_there))?;
+        Ok(is_there)
     }
 
     /// What it reads, but for its own writes. What is read at the snapshot by other ways, as with [`Table::get_at`], is not
@@ -175,13 +191,14 @@ impl Transaction {
     /// The row with this key, if there is one.
     ///
     /// # Errors
-    /// As for [`Table::get`]; `InvalidArgument` also if more was read than
-    /// [`Options::batch_operations_max`](crate::Options::batch_operations_max) keys and ranges.
+    /// As for [`Table::get`]; `InvalidArgument` also if more was read than a transaction may, see [`Transaction`].
     pub fn get(&self, table: &Table, key: impl Record) -> Result<Option<Row>> {
         let table = table.core_of(&self.handle)?;
-        self.look(table, &key, |point, probe| {
-            table.reads.check_columns(|_| true)?;
-            read::get(point, &table.reads, &table.all_columns, probe)
+        self.with_key(table, &key, |probe| {
+            self.look(table, probe, |point| {
+                table.reads.check_columns(|_| true)?;
+                read::get(point, &table.reads, &table.all_columns, probe)
+            })
         })
     }
 
@@ -205,19 +222,19 @@ impl Transaction {
         table.reads.check_columns(|_| true)?;
         let rows = read::multi_get(&point, &table.reads, &table.all_columns, &keys)?;
         for (key, row) in keys.iter().zip(&rows) {
-            self.note(table, key, Saw::of(row.as_ref()))?;
+            self.note(table, &KeyProbe::new(key), Saw::row(row.as_ref()))?;
         }
         Ok(rows)
     }
 
-    /// Whether there is a row with this key. Reads no row.
+    /// Whether there is a row with this key. Reads no row, and only whether there is one is checked by the commit: that it
+    /// is overwritten is no conflict.
     ///
     /// # Errors
     /// As for [`Transaction::get`].
     pub fn exists(&self, table: &Table, key: impl Record) -> Result<bool> {
         let table = table.core_of(&self.handle)?;
-        let found = self.look(table, &key, |point, probe| Ok(read::exists(point, probe)?.then_some(())))?;
-        Ok(found.is_some())
+        self.with_key(table, &key, |probe| self.is_there(table, probe))
     }
 
     /// The number of rows. Reads the whole index of the table, but no rows; any later write to the table is a conflict.
@@ -229,8 +246,9 @@ impl Transaction {
     }
 
     /// A scan of a table, with what the transaction has written there so far; see [`Scan`] for what it can be narrowed to.
-    /// What it reads is checked by the commit: the keys from where it begins to where it was read, so narrow bounds and
-    /// limits make for fewer conflicts. Filters do not. It cannot be moved to another snapshot.
+    /// What it reads is checked by the commit: the keys from where it begins to the last row that was taken from it, or to its
+    /// end if it said that there are no more. So narrow bounds make for fewer conflicts, and so does stopping early, by a
+    /// limit or by taking no more rows; filters do not. It cannot be moved to another snapshot.
     pub fn scan(&self, table: &Table) -> Scan {
         let (table, error) = match table.core_of(&self.handle) {
             Ok(table) => (table, None),
@@ -284,12 +302,6 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Whether the key of an operation has a row already.
-    fn is_there(&self, table: &Arc<TableCore>, op: &Op<'_>) -> Result<bool> {
-        let exists = |point: &ReadPoint, probe: &KeyProbe<'_>| Ok(read::exists(point, probe)?.then_some(()));
-        Ok(self.look_encoded(table, op.key, exists)?.is_some())
-    }
-
     /// Writes a row, whether its key is there or not. Looks nothing up.
     ///
     /// # Errors
@@ -305,7 +317,7 @@ impl Transaction {
     /// `DuplicateKey` if it is not; else as for [`Transaction::get`] and [`Transaction::upsert`].
     pub fn insert(&mut self, table: &Table, record: impl Record) -> Result<()> {
         let check = |transaction: &Transaction, table: &Arc<TableCore>, op: &Op<'_>| {
-            if transaction.is_there(table, op)? {
+            if transaction.is_there(table, &KeyProbe::new(op.key))? {
                 let error = Error::new(ErrorKind::DuplicateKey, "the key is there already");
                 return Err(transaction.named(error, table, op.key));
             }
@@ -320,7 +332,7 @@ impl Transaction {
     /// As for [`Transaction::get`] and [`Transaction::upsert`].
     pub fn insert_ignore(&mut self, table: &Table, record: impl Record) -> Result<bool> {
         let check = |transaction: &Transaction, table: &Arc<TableCore>, op: &Op<'_>| {
-            Ok(!transaction.is_there(table, op)?)
+            Ok(!transaction.is_there(table, &KeyProbe::new(op.key))?)
         };
         self.write(table, |buffer, core, table| buffer.put(core, table, &record, None), check)
     }
@@ -345,7 +357,8 @@ impl Transaction {
         let key = encode_key(&core.schema, &key, &mut encoded)?;
         let key = &encoded[key];
         let mut old = Vec::new();
-        let found = self.look_encoded(core, key, |point, probe| read::row_bytes(point, probe, &mut old))?;
+        let probe = KeyProbe::new(key);
+        let found = self.look(core, &probe, |point| read::row_bytes(point, &probe, &mut old))?;
         let Some((_, written)) = found else {
             let error = Error::new(ErrorKind::MissingRow, "there is no row of this key");
             return Err(self.named(error, core, key));
@@ -412,10 +425,17 @@ impl Transaction {
     /// as durable as asked for. Returns the commit's [`Ticket`]; that of a transaction that has written nothing is the last
     /// one before it.
     ///
+    /// After an error the transaction is over too. What it did rests on what it has read, so it is not tried again but done
+    /// again, from the start, in another one: at once after a `Conflict`, after [`Engine::resume`](crate::Engine::resume)
+    /// if it was `NoSpace`. Keep what it does in a function for that; [`Engine::transact`](crate::Engine::transact) takes one,
+    /// and runs it again after conflicts. What rests on nothing that was read is better kept in a
+    /// [`WriteBatch`](crate::WriteBatch), which has its operations still after an error.
+    ///
     /// # Errors
-    /// `Conflict` if something that was read was written meanwhile: nothing is written then, and another transaction
-    /// sees what moved. Else as for [`WriteBatch::commit`](crate::WriteBatch::commit), and `Corruption`, since what was
-    /// read may have to be looked at again.
+    /// `Conflict` if something that was read was written meanwhile, or if a column was dropped meanwhile of which a row has
+    /// a value that was written: nothing is written then, and another transaction sees what moved. `NoSuchTable`, `NoSpace`,
+    /// `Io` or `Closed` as for [`WriteBatch::commit`](crate::WriteBatch::commit), and `Corruption`, since what was read may
+    /// have to be looked at again.
     pub fn commit(mut self, durability: Durability) -> Result<Ticket> {
         if self.is_empty() {
             // What it has read was all there at one moment, that of its snapshot.

@@ -1,5 +1,7 @@
 //! Transactions through the public API: what they see, what they write, and what they refuse.
 
+use std::ops::Bound;
+
 use nyala::vfs::SimFs;
 use nyala::{Durability, Engine, Error, ErrorKind, Options, Table, Transaction, column};
 
@@ -377,4 +379,186 @@ fn a_transaction_is_run_again_when_a_column_that_it_does_not_change_is_dropped()
         Ok(())
     });
     assert!(done.is_ok(), "{done:?} after {runs} runs");
+}
+
+#[test]
+fn by_hand_a_column_that_is_dropped_meanwhile_is_a_conflict_too() {
+    let disk = SimFs::new(1);
+    let engine = Engine::open("/db", simulated(&disk, lazy())).expect("it opens");
+    let table = plain_table(&engine);
+    table.upsert((1, 1, Some("text"))).expect("healthy");
+    let number = |transaction: &mut Transaction, number: i64| {
+        transaction.update(&table, (1,), [("number", number)]).expect("it is there");
+    };
+    let mut transaction = engine.transaction();
+    number(&mut transaction, 2);
+    let mut unconcerned = engine.transaction();
+    unconcerned.delete(&table, (2,)).expect("it fits");
+    table.alter().drop_column("text").apply().expect("healthy");
+    refused(transaction.commit(Durability::Buffered), ErrorKind::Conflict, &["\"text\"", "dropped"]);
+    unconcerned.commit(Durability::Buffered).expect("a deletion has no columns");
+    // Another one sees what moved.
+    let mut again = engine.transaction();
+    number(&mut again, 3);
+    // What can never be written any more is no conflict, and told by the verb.
+    refused(again.upsert(&table, (5, 5, Some("text"))), ErrorKind::SchemaMismatch, &["\"text\""]);
+    again.commit(Durability::Buffered).expect("nobody wrote");
+    let row = table.scan().columns(["number"]).first().expect("healthy").expect("a row");
+    assert_eq!(row.get::<i64>("number").expect("a number"), 3);
+    let refused_by_verb = engine.transact(|transaction| transaction.upsert(&table, (5, 5, Some("text"))));
+    refused(refused_by_verb, ErrorKind::SchemaMismatch, &["\"text\""]);
+}
+
+#[test]
+fn after_a_commit_without_space_the_same_can_be_run_again() {
+    let disk = SimFs::new(1);
+    let engine = Engine::open("/db", simulated(&disk, lazy())).expect("it opens");
+    let table = plain_table(&engine);
+    table.upsert((1, 1, none())).expect("a row");
+    let mut runs = 0;
+    let mut increment = || {
+        engine.transact(|transaction| {
+            runs += 1;
+            let number = pair(&transaction.get(&table, (1,))?.expect("it is there")).1;
+            transaction.upsert(&table, (1, number + 1, "x".repeat(1 << 20)))
+        })
+    };
+    disk.set_capacity(Some(disk.used_bytes()));
+    let failed = increment();
+    refused(failed, ErrorKind::NoSpace, &[]);
+    refused(increment(), ErrorKind::NoSpace, &[]);
+    disk.set_capacity(None);
+    engine.resume().expect("there is space");
+    increment().expect("there is space");
+    assert_eq!(runs, 3, "only a conflict is a reason to try again at once");
+    assert_eq!(rows(&table), [(1, 2)], "nothing of those that failed is there");
+    assert_clean(&engine);
+}
+
+#[test]
+fn who_has_seen_only_that_a_row_is_there_does_not_mind_what_is_in_it() {
+    let dir = scratch();
+    let (engine, table) = world(dir.path());
+    type Look = fn(&mut Transaction, &Table);
+    let looks: [(&str, Look); 3] = [
+        ("exists", |transaction, table| assert!(transaction.exists(table, (40,)).expect("healthy"))),
+        ("insert_ignore", |transaction, table| {
+            assert!(!transaction.insert_ignore(table, (40, 9, none())).expect("healthy"));
+        }),
+        ("insert", |transaction, table| {
+            refused(transaction.insert(table, (40, 9, none())), ErrorKind::DuplicateKey, &[]);
+        }),
+    ];
+    for (what, look) in looks {
+        for flushed in [false, true] {
+            let begin = || {
+                let mut transaction = engine.transaction();
+                look(&mut transaction, &table);
+                transaction.upsert(&table, (1, 1, none())).expect("it fits");
+                transaction
+            };
+            let (overwritten, gone) = (begin(), begin());
+            let mut seen = begin();
+            seen.get(&table, (40,)).expect("healthy");
+            look(&mut seen, &table);
+            let flush = || {
+                if flushed {
+                    table.flush().expect("healthy")
+                }
+            };
+            table.upsert((40, 1, none())).expect("healthy");
+            flush();
+            let committed = overwritten.commit(Durability::Buffered);
+            assert!(committed.is_ok(), "{what}: it is still there: {committed:?}");
+            refused(seen.commit(Durability::Buffered), ErrorKind::Conflict, &["a key"]);
+            table.delete((40,)).expect("healthy");
+            flush();
+            refused(gone.commit(Durability::Buffered), ErrorKind::Conflict, &["a key"]);
+            table.upsert((40, 0, none())).expect("healthy");
+        }
+    }
+}
+
+#[test]
+fn two_that_take_the_first_rows_of_a_queue_are_no_conflict_if_they_took_others() {
+    let dir = scratch();
+    let (engine, table) = world(dir.path());
+    // One takes the first row, the other the last; both by scans without a limit, which read ahead.
+    let take = |reverse: bool| {
+        let mut transaction = engine.transaction();
+        let scan = transaction.scan(&table);
+        let mut rows = if reverse { scan.reverse() } else { scan }.rows().expect("a scan");
+        let row = rows.next().expect("a row").expect("healthy");
+        transaction.delete(&table, (pair(&row).0,)).expect("it fits");
+        (transaction, rows)
+    };
+    let ((first, rest_of_first), (last, _rest_of_last)) = (take(false), take(true));
+    let (also_first, _rows) = take(false);
+    first.commit(Durability::Buffered).expect("it is the first");
+    last.commit(Durability::Buffered).expect("they have nothing in common");
+    refused(also_first.commit(Durability::Buffered), ErrorKind::Conflict, &["range"]);
+    // The scan may go on after the end, and sees what it saw.
+    assert_eq!(rest_of_first.count(), 9);
+    assert_eq!(table.count().expect("healthy"), 8);
+}
+
+#[test]
+fn what_is_read_again_and_what_touches_takes_no_more_of_what_may_be_read() {
+    let dir = scratch();
+    let options = Options { batch_operations_max: 8, ..lazy() };
+    let engine = Engine::open(dir.path(), options).expect("it opens");
+    let table = plain_table(&engine);
+    for id in 0..100 {
+        table.upsert((id, 1, none())).expect("a row");
+    }
+    let mut transaction = engine.transaction();
+    for round in 0..100 {
+        assert!(transaction.get(&table, (round % 3,)).expect("there is room").is_some());
+        assert!(transaction.exists(&table, (200,)).is_ok_and(|there| !there));
+    }
+    // Page after page.
+    let (mut pages, mut from) = (0, Bound::Unbounded);
+    loop {
+        let page: Vec<_> = transaction
+            .scan(&table)
+            .range((from, Bound::Unbounded))
+            .limit(3)
+            .rows()
+            .expect("there is room")
+            .map(|row| pair(&row.expect("healthy")))
+            .collect();
+        let Some((last, _)) = page.last() else { break };
+        (pages, from) = (pages + 1, Bound::Excluded((*last,)));
+    }
+    assert_eq!(pages, 34);
+    table.upsert((99, 2, none())).expect("healthy");
+    transaction.upsert(&table, (1, 1, none())).expect("there is room");
+    refused(transaction.commit(Durability::Buffered), ErrorKind::Conflict, &["range"]);
+}
+
+#[test]
+fn the_bytes_of_ranges_that_were_read_are_bounded_too() {
+    let dir = scratch();
+    let options = Options { batch_bytes_max: 10_000, ..lazy() };
+    let engine = Engine::open(dir.path(), options).expect("it opens");
+    let schema = nyala::Schema::builder().key("name", nyala::Type::String).build().expect("a schema");
+    let table = engine.create_table("names", schema).expect("a table");
+    let mut transaction = engine.transaction();
+    let name = |number: u32| format!("{number:01000}");
+    let look = |transaction: &Transaction, number: u32| {
+        transaction.scan(&table).range((name(2 * number),)..(name(2 * number + 1),)).count()
+    };
+    let read = (0..).take_while(|number| look(&transaction, *number).is_ok()).count() as u32;
+    assert_eq!(read, 5, "two names of 1000 bytes each");
+    refused(look(&transaction, read), ErrorKind::InvalidArgument, &["10000 bytes", "snapshot"]);
+    refused(transaction.get(&table, (name(90),)), ErrorKind::InvalidArgument, &["10000 bytes"]);
+    // What was read before is still checked, and what is written is not lost.
+    transaction.upsert(&table, ("x",)).expect("there is room");
+    table.upsert((name(8),)).expect("healthy");
+    refused(transaction.commit(Durability::Buffered), ErrorKind::Conflict, &["range"]);
+    let mut transaction = engine.transaction();
+    assert!((0..6).map(|number| look(&transaction, number)).any(|looked| looked.is_err()));
+    transaction.upsert(&table, ("x",)).expect("there is room");
+    transaction.commit(Durability::Buffered).expect("nobody wrote");
+    assert!(table.exists(("x",)).expect("healthy"));
 }

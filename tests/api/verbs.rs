@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nyala::{Durability, Engine, ErrorKind, Options, Schema, Table, Type};
+use nyala::{Durability, Engine, ErrorKind, Options, Scan, Schema, Table, Type, column};
 
 use crate::support::{assert_clean, lazy, pair, plain_table, refused, rows, scratch, tiny};
 
@@ -77,7 +77,7 @@ fn update_with_changes_what_it_sets_and_nothing_else() {
 }
 
 #[test]
-fn rows_of_point_reads_know_their_version_and_others_compare_with_it() {
+fn rows_know_their_version_and_others_compare_with_it() {
     let (_dir, engine, table) = with_rows(0..2);
     let version = |id: u32| table.get((id,)).expect("readable").and_then(|row| row.version());
     let (first, second) = (version(0).expect("a get knows it"), version(1).expect("a get knows it"));
@@ -91,9 +91,6 @@ fn rows_of_point_reads_know_their_version_and_others_compare_with_it() {
     assert_eq!(versions, [Some(second), Some(first)], "it goes to disk with the row");
     table.compact().expect("a good disk");
     assert_eq!(version(1), Some(second));
-    let scanned = table.scan().rows().expect("a scan").next().expect("a row").expect("readable");
-    assert_eq!(scanned.version(), None, "a scan does not say");
-
     let third =
         table.compare_and_set((1, 11, "a"), Some(second)).expect("a good disk").expect("nobody else wrote");
     assert_eq!(version(1), Some(third));
@@ -116,6 +113,68 @@ fn rows_of_point_reads_know_their_version_and_others_compare_with_it() {
     let key = keys.compare_and_set((1,), None).expect("a good disk");
     assert_eq!(keys.get((1,)).expect("readable").expect("it is there").version(), key);
     assert_eq!(keys.multi_get([(1,)]).expect("readable")[0].as_ref().expect("it is there").version(), key);
+}
+
+#[test]
+fn rows_of_scans_know_their_version_in_whatever_way_they_are_scanned() {
+    let (_dir, engine, table) = with_rows(0..40);
+    table.flush().expect("a good disk");
+    for id in (0..40).step_by(3) {
+        table.update((id,)).set("number", 1).apply().expect("it is there");
+    }
+    table.flush().expect("a good disk");
+    for id in (0..40).step_by(5) {
+        table.update((id,)).set("number", 2).apply().expect("it is there");
+    }
+    let check = || {
+        let rows = table.multi_get((0..40).map(|id| (id,))).expect("readable");
+        let expected: Vec<_> = rows.iter().map(|row| row.as_ref().expect("it is there").version()).collect();
+        assert!(expected.iter().all(Option::is_some));
+        let ways: [fn(Scan) -> Scan; 5] = [
+            |scan| scan,
+            |scan| scan.columns(["id"]),
+            |scan| scan.columns(["number"]),
+            |scan| scan.columns([""; 0]),
+            |scan| scan.columns(["id"]).filter(column("number").ge(0)),
+        ];
+        for way in ways {
+            let scan = || way(table.scan());
+            let rows: Vec<_> = scan().rows().expect("a scan").map(|row| row.expect("readable")).collect();
+            assert!(rows.iter().map(nyala::Row::version).eq(expected.iter().copied()));
+            // Batches whose memory is used again.
+            let mut cursor = scan().reverse().cursor().expect("a scan");
+            for expected in expected.iter().rev() {
+                assert_eq!(cursor.next().expect("readable").expect("a row").version(), *expected);
+            }
+            let batches = scan().batches().expect("a scan").map(|batch| batch.expect("readable"));
+            let versions: Vec<_> =
+                batches.flat_map(|batch| batch.iter().map(|row| row.version()).collect::<Vec<_>>()).collect();
+            assert_eq!(versions, expected);
+        }
+    };
+    check();
+    table.compact().expect("a good disk");
+    check();
+
+    // In a transaction too, but for what it has written itself.
+    let mut transaction = engine.transaction();
+    transaction.upsert(&table, (7, 7, None::<&str>)).expect("it fits");
+    let seen = |row: &nyala::Row| (pair(row).0, row.version());
+    let outside: Vec<_> =
+        table.scan().rows().expect("a scan").map(|row| seen(&row.expect("readable"))).collect();
+    let expected = |id: u32| if id == 7 { None } else { outside[id as usize].1 };
+    for (id, row) in (0..).zip(transaction.scan(&table).rows().expect("a scan")) {
+        assert_eq!(seen(&row.expect("readable")), (id, expected(id)));
+        let row = transaction.get(&table, (id,)).expect("readable").expect("it is there");
+        assert_eq!(row.version(), expected(id));
+    }
+    for (id, row) in (0..).zip(transaction.multi_get(&table, (0..40).map(|id| (id,))).expect("readable")) {
+        assert_eq!(row.expect("it is there").version(), expected(id));
+    }
+    // What a scan has told is good to compare with.
+    let row = table.scan().range((9,)..).first().expect("readable").expect("it is there");
+    assert!(table.compare_and_set((9, 9, None::<&str>), row.version()).expect("a good disk").is_some());
+    assert!(table.compare_and_set((9, 8, None::<&str>), row.version()).expect("a good disk").is_none());
 }
 
 #[test]

@@ -280,6 +280,14 @@ impl Ask {
         }
     }
 
+    pub(crate) fn is_reverse(&self) -> bool {
+        self.reverse
+    }
+
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
     /// Asks this of a scan that was asked nothing yet.
     pub(crate) fn put(&self, scan: Scan) -> Scan {
         let mut scan = self.narrow.iter().fold(scan, |scan, narrow| narrow.put(scan));

@@ -1,9 +1,10 @@
 //! Transactions that are under way beside everything else: what they see of their own writes and of others', and whether
 //! they commit. The model knows which must be a conflict and which must not be.
 //!
-//! A key that was looked up is exact: any write of it is a conflict, unless it was absent and its last write deletes it. Of a
-//! scan the model says that it is a conflict if its answer would be another one now, and none if no key was written where it
-//! looked; in between it may be either, since the engine need not know how far a filter or a limit would have come.
+//! A key that was looked up is exact: any write of it is a conflict, unless it was absent and its last write deletes it, or
+//! nobody has seen more than that it is there and it still is. Of a scan the model says that it is a conflict if its answer
+//! would be another one now, and none if no key was written between where it began and the last row that it gave; in between
+//! it may be either, since the engine does not know what a filter would have said of a row.
 
 use std::sync::Arc;
 
@@ -36,15 +37,38 @@ enum Look {
         table: String,
         key: Key,
         was_there: bool,
+        /// Or only that there is one.
+        saw_row: bool,
     },
     /// With so many of its own changes.
-    Scan {
-        table: String,
-        ask: Ask,
-        own: usize,
-        rows: Vec<(Key, Arc<Row>)>,
-        is_whole: bool,
-    },
+    Scan { table: String, ask: Ask, own: usize, rows: Vec<(Key, Arc<Row>)>, is_whole: bool, reach: Reach },
+}
+
+/// How far a scan has told what there is.
+enum Reach {
+    Nothing,
+    Through(Key),
+    All,
+}
+
+impl Reach {
+    /// Of a scan of which these rows were seen, and its end if it `has_ended` other than by its limit.
+    fn of(rows: &[(Key, Arc<Row>)], has_ended: bool) -> Reach {
+        match rows.last() {
+            _ if has_ended => Reach::All,
+            Some((key, _)) => Reach::Through(key.clone()),
+            None => Reach::Nothing,
+        }
+    }
+
+    fn contains(&self, key: &Key, ask: &Ask) -> bool {
+        match self {
+            Reach::Nothing => false,
+            Reach::Through(last) if ask.is_reverse() => key >= last,
+            Reach::Through(last) => key <= last,
+            Reach::All => true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +107,10 @@ impl OpenTransaction {
     }
 
     /// Notes that a key was looked up: what it has written itself, it was not told by the store.
-    fn look(&mut self, table: &str, key: &Key) {
+    fn look(&mut self, table: &str, key: &Key, saw_row: bool) {
         if !self.has_written(table, key) {
             let was_there = self.base.tables.get(table).is_some_and(|table| table.rows.contains_key(key));
-            self.looks.push(Look::Key { table: table.to_owned(), key: key.clone(), was_there });
+            self.looks.push(Look::Key { table: table.to_owned(), key: key.clone(), was_there, saw_row });
         }
     }
 
@@ -101,19 +125,22 @@ impl OpenTransaction {
 
     fn verdict_on(&self, look: &Look, now: &State) -> Verdict {
         match look {
-            Look::Key { table, key, was_there } => {
+            Look::Key { table, key, was_there, saw_row } => {
                 let last = self.since.iter().rfind(|change| change.table == *table && change.key == *key);
                 match last {
                     None => Verdict::Commits,
                     Some(change) if change.row.is_none() && !was_there => Verdict::Commits,
+                    Some(change) if change.row.is_some() && *was_there && !saw_row => Verdict::Commits,
                     Some(_) => Verdict::Conflicts,
                 }
             }
-            Look::Scan { table, ask, own, rows, is_whole } => {
+            Look::Scan { table, ask, own, rows, is_whole, reach } => {
                 let state = self.seen(now, now, *own);
                 let again = ask.answer(&state.tables[table]).rows;
                 let is_same = if *is_whole { again == *rows } else { again.starts_with(rows) };
-                let touches = |change: &Change| change.table == *table && ask.covers(&change.key);
+                let touches = |change: &Change| {
+                    change.table == *table && ask.covers(&change.key) && reach.contains(&change.key, ask)
+                };
                 match (is_same, self.since.iter().any(touches)) {
                     (false, _) => Verdict::Conflicts,
                     (true, true) => Verdict::Either,
@@ -177,8 +204,8 @@ impl World {
             let expected = evaluate(&state, std::slice::from_ref(&op));
             let writes = expected.as_ref().is_ok_and(|changes| !changes.is_empty());
             let result = op.perform_in(&mut open.transaction, &self.tables[table], writes);
-            if op.looks() {
-                open.look(table, &op.key);
+            if let Some(saw_row) = op.looks() {
+                open.look(table, &op.key, saw_row);
             }
             match (expected, result) {
                 (Err((_, kind)), Err(error)) if error.kind() == kind => {
@@ -205,7 +232,8 @@ impl World {
             (0..1 + self.random.below(4)).map(|_| state.shape.random_key(&mut self.random)).collect();
         let handle = &self.tables[table];
         let check = |key: &Key, found: Option<&nyala::Row>| check_row(key, state.rows.get(key), found);
-        match self.random.below(3) {
+        let kind = self.random.below(3);
+        match kind {
             0 => {
                 let found = open.transaction.multi_get(handle, keys.iter().map(|key| values(key)));
                 let found = self.done("multi_get in a transaction", found)?;
@@ -225,7 +253,7 @@ impl World {
                 }
             }
         }
-        keys.iter().for_each(|key| open.look(table, key));
+        keys.iter().for_each(|key| open.look(table, key, kind != 1));
         Ok(())
     }
 
@@ -256,7 +284,8 @@ impl World {
         }
         let rows = answer.rows[..seen].to_vec();
         let own = open.own.len();
-        open.looks.push(Look::Scan { table: table.to_owned(), ask, own, rows, is_whole });
+        let reach = Reach::of(&rows, is_whole && ask.limit() != Some(seen));
+        open.looks.push(Look::Scan { table: table.to_owned(), ask, own, rows, is_whole, reach });
         Ok(())
     }
 

@@ -192,9 +192,13 @@ impl Op {
         }
     }
 
-    /// Whether it asks what is there.
-    pub(crate) fn looks(&self) -> bool {
-        matches!(self.verb, Verb::Insert(_) | Verb::InsertIgnore(_) | Verb::Update(_))
+    /// Whether it asks what is there, and then whether for more than that there is something.
+    pub(crate) fn looks(&self) -> Option<bool> {
+        match self.verb {
+            Verb::Insert(_) | Verb::InsertIgnore(_) => Some(false),
+            Verb::Update(_) => Some(true),
+            _ => None,
+        }
     }
 
     /// Performs it in a transaction. `writes` is as for [`Op::perform`].

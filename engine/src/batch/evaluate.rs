@@ -206,7 +206,7 @@ impl Evaluation<'_> {
         let start = self.resolved.seen_keys.len();
         self.resolved.seen_keys.extend_from_slice(key_bytes);
         let key = start..self.resolved.seen_keys.len();
-        self.resolved.expectations.push(Expectation { target, key, saw: Saw::of(saw.as_ref()), at });
+        self.resolved.expectations.push(Expectation { target, key, saw: Saw::row(saw.as_ref()), at });
         Ok(if saw.is_some() { Seen::Live(saw) } else { Seen::Absent })
     }
 

@@ -25,21 +25,34 @@ pub(crate) struct Expectation {
     pub(crate) at: Version,
 }
 
-/// Whether a caller saw a row.
+/// What a caller saw of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saw {
+    /// A row, and what is in it.
     Row,
+    /// That there is a row, and nothing of what is in it.
+    SomeRow,
     Nothing,
 }
 
 impl Saw {
-    pub(crate) fn of<T>(found: Option<&T>) -> Saw {
+    /// Of a read that tells what is in the row.
+    pub(crate) fn row<T>(found: Option<&T>) -> Saw {
         if found.is_some() { Saw::Row } else { Saw::Nothing }
+    }
+
+    /// Of a read that tells only whether there is a row.
+    pub(crate) fn existence(is_there: bool) -> Saw {
+        if is_there { Saw::SomeRow } else { Saw::Nothing }
     }
 
     /// Whether what was seen is still so although something was written since, last a deletion or not.
     pub(crate) fn allows(self, is_deleted: bool) -> bool {
-        self == Saw::Nothing && is_deleted
+        match self {
+            Saw::Row => false,
+            Saw::SomeRow => !is_deleted,
+            Saw::Nothing => is_deleted,
+        }
     }
 }
 

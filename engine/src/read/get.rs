@@ -13,7 +13,7 @@ use encoded_key::KeyProbe;
 use pkindex::{Entry, Place};
 
 use super::fetch::missing_rowset;
-use super::{OwnWrites, ReadPoint};
+use super::{NOT_COMMITTED, OwnWrites, ReadPoint};
 use crate::error::Result;
 use crate::memtable::{Found, FoundOp};
 use crate::row::{Projection, ReadSchema, Row, RowBatchBuilder};
@@ -36,7 +36,7 @@ pub(crate) fn get(
     } else {
         match latest(point, probe)? {
             Some((version, false)) => {
-                batch.push_versioned(probe.key(), &[], reads.schema().version(), point.told(version))?;
+                batch.push(probe.key(), &[], reads.schema().version(), version)?;
                 true
             }
             _ => false,
@@ -51,11 +51,11 @@ fn push_row(point: &ReadPoint, probe: &KeyProbe<'_>, batch: &mut RowBatchBuilder
         match find(point, probe, row)? {
             None => return Ok(false),
             Some(Hit::Memory { schema, version }) => {
-                batch.push_versioned(probe.key(), row, schema, point.told(version))?;
+                batch.push(probe.key(), row, schema, version)?;
             }
             Some(Hit::Disk { version, location }) => {
                 let row = fetch(&point.view, location, version)?;
-                batch.push_versioned(probe.key(), row.bytes(), row.schema(), point.told(version))?;
+                batch.push(probe.key(), row.bytes(), row.schema(), version)?;
             }
         }
         Ok(true)
@@ -78,9 +78,9 @@ pub(crate) fn exists(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<bool> {
 pub(crate) fn latest(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<Option<(Version, bool)>> {
     let ReadPoint { view, at, own } = point;
     if let Some(OwnWrites { memtable, .. }) = own
-        && let Some(found) = memtable.newest(probe.key())
+        && let Some((_, is_deleted)) = memtable.newest(probe.key())
     {
-        return Ok(Some(found));
+        return Ok(Some((NOT_COMMITTED, is_deleted)));
     }
     for memtable in &view.memtables {
         match memtable.newest(probe.key()) {
@@ -128,13 +128,18 @@ pub(super) enum Hit {
 /// Finds the live row of a key. If it is in a memtable, its bytes are appended to `row`.
 pub(super) fn find(point: &ReadPoint, probe: &KeyProbe<'_>, row: &mut Vec<u8>) -> Result<Option<Hit>> {
     let ReadPoint { view, at, own } = point;
-    let own = own.iter().map(|own| (&own.memtable, own.at));
-    for (memtable, at) in own.chain(view.memtables.iter().map(|memtable| (memtable, *at))) {
-        if let Some(Found { version, op }) = memtable.get(probe.key(), at, row) {
-            return Ok(match op {
-                FoundOp::Put { schema } => Some(Hit::Memory { version, schema }),
-                FoundOp::Delete => None,
-            });
+    let hit = |version, op| match op {
+        FoundOp::Put { schema } => Some(Hit::Memory { version, schema }),
+        FoundOp::Delete => None,
+    };
+    if let Some(own) = own
+        && let Some(Found { op, .. }) = own.memtable.get(probe.key(), own.at, row)
+    {
+        return Ok(hit(NOT_COMMITTED, op));
+    }
+    for memtable in &view.memtables {
+        if let Some(Found { version, op }) = memtable.get(probe.key(), *at, row) {
+            return Ok(hit(version, op));
         }
     }
     let entry = find_entry(view, probe, *at)?;

@@ -11,7 +11,7 @@ use encoded_key::KeyRange;
 use pkindex::{CursorOptions, Entry, Merge, Place, RunCursor, Source};
 use sstable::Direction;
 
-use super::ReadPoint;
+use super::{NOT_COMMITTED, ReadPoint};
 use crate::error::{Error, Result};
 use crate::memtable::{Fetch, FoundOp, MemCursor};
 
@@ -52,14 +52,25 @@ impl Source for ViewSource {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Visible<'a> {
     /// In a memtable.
-    Memory { schema: SchemaVersion, row: &'a [u8] },
+    Memory { version: Version, schema: SchemaVersion, row: &'a [u8] },
     /// In a rowset.
     Disk { version: Version, location: Location },
+}
+
+impl Visible<'_> {
+    /// The version that the row was written as; [`NOT_COMMITTED`] if it has none yet.
+    #[inline]
+    pub(super) fn version(self) -> Version {
+        let (Visible::Memory { version, .. } | Visible::Disk { version, .. }) = self;
+        version
+    }
 }
 
 /// The merge of a view's memtables and runs within bounds, one way.
 pub(super) struct MergedKeys {
     merge: Merge<ViewSource>,
+    /// Whether the first source is what a transaction has written itself.
+    has_own: bool,
     at: Version,
 }
 
@@ -73,6 +84,7 @@ impl MergedKeys {
     ) -> Result<MergedKeys> {
         let ReadPoint { view, at, own } = point;
         let mut sources = Vec::with_capacity(1 + view.memtables.len() + view.runs.len());
+        let has_own = own.as_ref().is_some_and(|own| !own.memtable.is_empty());
         let own = own.iter().map(|own| (&own.memtable, own.at));
         for (memtable, at) in own.chain(view.memtables.iter().map(|memtable| (memtable, *at))) {
             if !memtable.is_empty() {
@@ -92,7 +104,7 @@ impl MergedKeys {
                 sources.push(ViewSource::Run(run.cursor_with(direction, &bounds, options)?));
             }
         }
-        Ok(MergedKeys { merge: Merge::new(sources, direction), at: *at })
+        Ok(MergedKeys { merge: Merge::new(sources, direction), has_own, at: *at })
     }
 
     /// The key it stands at; `None` at the end.
@@ -108,8 +120,11 @@ impl MergedKeys {
             match self.merge.source(source) {
                 ViewSource::Memory(cursor) => {
                     let found = cursor.found();
+                    let version = if self.has_own && source == 0 { NOT_COMMITTED } else { found.version };
                     return Ok(match found.op {
-                        FoundOp::Put { schema } => Some(Visible::Memory { schema, row: cursor.row() }),
+                        FoundOp::Put { schema } => {
+                            Some(Visible::Memory { version, schema, row: cursor.row() })
+                        }
                         FoundOp::Delete => None,
                     });
                 }

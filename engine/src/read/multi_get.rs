@@ -40,7 +40,7 @@ pub(crate) fn multi_get(
             let hit = with_scratch(|row| {
                 let hit = find(point, &probe, row)?;
                 if let Some(Hit::Memory { schema, version }) = hit {
-                    batch.push_versioned(probe.key(), row, schema, point.told(version))?;
+                    batch.push(probe.key(), row, schema, version)?;
                 }
                 Ok::<_, crate::Error>(hit)
             })?;
@@ -50,7 +50,7 @@ pub(crate) fn multi_get(
                 Some(Hit::Disk { version, location }) => on_disk.push(OnDisk { location, version, asked }),
             }
         } else if let Some((version, false)) = latest(point, &probe)? {
-            batch.push_versioned(probe.key(), &[], reads.schema().version(), point.told(version))?;
+            batch.push(probe.key(), &[], reads.schema().version(), version)?;
             places[asked] = Some(batch.len() - 1);
         }
     }
@@ -85,7 +85,7 @@ fn fetch(
         let mut cursor = RowsetCursor::new(rowset, Direction::Forward);
         for &OnDisk { location, version, asked } in rows {
             let (schema, row) = cursor.get(location.rowid, version)?;
-            batch.push_versioned(keys[asked], row, schema, point.told(version))?;
+            batch.push(keys[asked], row, schema, version)?;
             places[asked] = Some(batch.len() - 1);
         }
     }

@@ -54,15 +54,15 @@ impl Plan {
 /// Where a scan puts its rows.
 pub(super) trait Sink {
     /// `row` is empty if the plan gives no value columns.
-    fn push(&mut self, key: &[u8], row: &[u8], schema: SchemaVersion) -> Result<()>;
+    fn push(&mut self, key: &[u8], row: &[u8], schema: SchemaVersion, version: Version) -> Result<()>;
     fn rows(&self) -> usize;
     fn bytes(&self) -> usize;
 }
 
 impl Sink for RowBatchBuilder {
     #[inline]
-    fn push(&mut self, key: &[u8], row: &[u8], schema: SchemaVersion) -> Result<()> {
-        RowBatchBuilder::push(self, key, row, schema)
+    fn push(&mut self, key: &[u8], row: &[u8], schema: SchemaVersion, version: Version) -> Result<()> {
+        RowBatchBuilder::push(self, key, row, schema, version)
     }
 
     fn rows(&self) -> usize {
@@ -82,7 +82,7 @@ pub(super) struct Counter {
 
 impl Sink for Counter {
     #[inline]
-    fn push(&mut self, _: &[u8], _: &[u8], _: SchemaVersion) -> Result<()> {
+    fn push(&mut self, _: &[u8], _: &[u8], _: SchemaVersion, _: Version) -> Result<()> {
         self.rows += 1;
         Ok(())
     }
@@ -111,7 +111,7 @@ pub(super) struct Pipeline {
     batch_rows: usize,
     /// How many rows may still be given out.
     left: u64,
-    /// Told what was passed before any of it is given out.
+    /// Whom to tell how far the caller has come.
     reads: Option<ScanReads>,
 }
 
@@ -162,7 +162,20 @@ impl Pipeline {
         &self.plan
     }
 
-    /// Fills the empty `sink`; it stays empty only at the end.
+    /// Whether somebody wants to know how far the caller has come. Whoever gives out rows of a batch says so then, before
+    /// it does, by [`Pipeline::note_through`].
+    pub(super) fn notes(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// The caller is about to be given the row of `key`, and so learns what was on the way to it.
+    pub(super) fn note_through(&self, key: &[u8]) {
+        if let Some(reads) = &self.reads {
+            reads.through(key);
+        }
+    }
+
+    /// Fills the empty `sink`; it stays empty only at the end, which is noted here.
     ///
     /// # Errors
     /// What made the scan fail, every time from then on.
@@ -170,7 +183,15 @@ impl Pipeline {
         debug_assert_eq!(sink.rows(), 0, "a batch is filled once");
         while sink.rows() == 0 {
             match &self.state {
-                State::Ended => return Ok(()),
+                State::Ended => {
+                    // One that its limit has ended tells nothing of what is behind its last row.
+                    if self.left > 0
+                        && let Some(reads) = &self.reads
+                    {
+                        reads.all();
+                    }
+                    return Ok(());
+                }
                 State::Failed(error) => return Err(error.clone()),
                 State::Reading(_) | State::Draining(_) => {}
             }
@@ -189,12 +210,7 @@ impl Pipeline {
         // A failure of the merge comes after the rows that it gave before.
         let gathered = if self.stage.is_empty() {
             self.stage.clear();
-            self.gather(sink).inspect_err(|_| {
-                // What came before the failure is given out still.
-                if let Some(reads) = &self.reads {
-                    reads.all();
-                }
-            })
+            self.gather(sink)
         } else {
             Ok(())
         };
@@ -221,9 +237,6 @@ impl Pipeline {
                     unreachable!("the state was matched above");
                 };
                 self.state = State::Draining(input);
-                if let Some(reads) = &self.reads {
-                    reads.all();
-                }
                 return Ok(());
             };
             if let Some(visible) = input.keys.visible()? {
@@ -237,10 +250,10 @@ impl Pipeline {
                 match wanted {
                     Some(true) if self.gives_rows => self.stage.push(key, visible, Decided::Yes),
                     Some(true) if !self.filters_rows => {
-                        sink.push(key, &[], self.plan.reads.schema().version())?;
+                        sink.push(key, &[], self.plan.reads.schema().version(), visible.version())?;
                         self.left -= 1;
                     }
-                    Some(true) => self.stage.push_key(key),
+                    Some(true) => self.stage.push_key(key, visible.version()),
                     None if self.filters_rows => self.stage.push(key, visible, Decided::NotYet),
                     Some(false) | None => {}
                 }
@@ -249,9 +262,6 @@ impl Pipeline {
             is_full = self.stage.staged.len() + sink.rows() >= rows_max
                 || self.stage.bytes() + sink.bytes() >= BATCH_BYTES
                 || examined >= rows_max * EXAMINED_PER_STAGED;
-            if is_full && let Some(reads) = &self.reads {
-                reads.through(key);
-            }
             input.keys.advance()?;
         }
         Ok(())
@@ -260,10 +270,10 @@ impl Pipeline {
     fn drain(&mut self, sink: &mut impl Sink) -> Result<()> {
         let (State::Reading(input) | State::Draining(input)) = &mut self.state else { return Ok(()) };
         while self.left > 0 && sink.bytes() < BATCH_BYTES {
-            let Some(Staged { key, place, decided }) = self.stage.next() else { break };
+            let Some(Staged { key, version, place, decided }) = self.stage.next() else { break };
             let reader = self.plan.reads.schema();
             let (mut schema, mut row) = match place {
-                Place::Disk { location, version } => input.fetcher.get(key, location, version)?,
+                Place::Disk { location } => input.fetcher.get(key, location, version)?,
                 Place::Memory { schema, row } => (schema, row),
                 Place::NotNeeded => (reader.version(), &[][..]),
             };
@@ -274,7 +284,7 @@ impl Pipeline {
                     continue;
                 }
             }
-            sink.push(key, if self.gives_rows { row } else { &[] }, schema)?;
+            sink.push(key, if self.gives_rows { row } else { &[] }, schema, version)?;
             self.left -= 1;
         }
         Ok(())
@@ -297,13 +307,14 @@ struct Stage {
 #[derive(Clone, Copy, Debug)]
 struct StagedAt {
     key_end: usize,
+    version: Version,
     place: StagedPlace,
     decided: Decided,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum StagedPlace {
-    Disk { location: Location, version: Version },
+    Disk { location: Location },
     Memory { schema: SchemaVersion, row_end: usize },
     NotNeeded,
 }
@@ -317,12 +328,13 @@ enum Decided {
 
 struct Staged<'a> {
     key: &'a [u8],
+    version: Version,
     place: Place<'a>,
     decided: Decided,
 }
 
 enum Place<'a> {
-    Disk { location: Location, version: Version },
+    Disk { location: Location },
     Memory { schema: SchemaVersion, row: &'a [u8] },
     NotNeeded,
 }
@@ -346,31 +358,31 @@ impl Stage {
     #[inline]
     fn push(&mut self, key: &[u8], visible: Visible<'_>, decided: Decided) {
         let place = match visible {
-            Visible::Disk { version, location } => StagedPlace::Disk { location, version },
-            Visible::Memory { schema, row } => {
+            Visible::Disk { location, .. } => StagedPlace::Disk { location },
+            Visible::Memory { schema, row, .. } => {
                 self.rows.extend_from_slice(row);
                 StagedPlace::Memory { schema, row_end: self.rows.len() }
             }
         };
         self.keys.extend_from_slice(key);
-        self.staged.push(StagedAt { key_end: self.keys.len(), place, decided });
+        self.staged.push(StagedAt { key_end: self.keys.len(), version: visible.version(), place, decided });
     }
 
     /// A key whose row nobody asks for.
-    fn push_key(&mut self, key: &[u8]) {
+    fn push_key(&mut self, key: &[u8], version: Version) {
         self.keys.extend_from_slice(key);
         let place = StagedPlace::NotNeeded;
-        self.staged.push(StagedAt { key_end: self.keys.len(), place, decided: Decided::Yes });
+        self.staged.push(StagedAt { key_end: self.keys.len(), version, place, decided: Decided::Yes });
     }
 
     #[inline]
     fn next(&mut self) -> Option<Staged<'_>> {
-        let StagedAt { key_end, place, decided } = *self.staged.get(self.next)?;
+        let StagedAt { key_end, version, place, decided } = *self.staged.get(self.next)?;
         self.next += 1;
         let key = &self.keys[self.next_key..key_end];
         self.next_key = key_end;
         let place = match place {
-            StagedPlace::Disk { location, version } => Place::Disk { location, version },
+            StagedPlace::Disk { location } => Place::Disk { location },
             StagedPlace::Memory { schema, row_end } => {
                 let row = &self.rows[self.next_row..row_end];
                 self.next_row = row_end;
@@ -378,6 +390,6 @@ impl Stage {
             }
             StagedPlace::NotNeeded => Place::NotNeeded,
         };
-        Some(Staged { key, place, decided })
+        Some(Staged { key, version, place, decided })
     }
 }

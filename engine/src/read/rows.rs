@@ -1,6 +1,8 @@
 //! What a started scan gives: owned rows, lent rows, or batches.
 //!
-//! Owns one batch at a time. Its memory is used again when no row of it is held any more.
+//! Owns one batch at a time. Its memory is used again when no row of it is held any more. In a transaction, says of each row
+//! that the caller has come to it, before it is given out: batches are read ahead, and what nobody was told of need not be as
+//! it was.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -20,6 +22,7 @@ impl Feed {
     fn new(pipeline: Pipeline) -> Feed {
         let plan = pipeline.plan();
         let builder = RowBatchBuilder::new(Arc::clone(&plan.reads), plan.projection.clone());
+        let builder = if pipeline.notes() { builder.keeping_keys() } else { builder };
         Feed { pipeline, builder }
     }
 
@@ -33,6 +36,48 @@ impl Feed {
     }
 }
 
+/// Goes through the batches row by row.
+struct Walk {
+    feed: Feed,
+    batch: Option<Arc<RowBatch>>,
+    /// How many rows of the batch were given out.
+    given: usize,
+    /// How many may be given out: all, or, if each must be noted first, those that were.
+    ready: usize,
+}
+
+impl Walk {
+    fn new(pipeline: Pipeline) -> Walk {
+        Walk { feed: Feed::new(pipeline), batch: None, given: 0, ready: 0 }
+    }
+
+    /// Moves on by one row; false at the end.
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        if self.given == self.ready && !self.make_ready()? {
+            return Ok(false);
+        }
+        self.given += 1;
+        Ok(true)
+    }
+
+    /// Makes the next row ready, or as many as need not be noted; false if there is none.
+    fn make_ready(&mut self) -> Result<bool> {
+        if self.batch.as_ref().is_none_or(|batch| self.given == batch.len()) {
+            (self.given, self.ready) = (0, 0);
+            self.batch = self.feed.next(self.batch.take())?;
+        }
+        let Some(batch) = &self.batch else { return Ok(false) };
+        if self.feed.pipeline.notes() {
+            self.feed.pipeline.note_through(batch.key(self.given));
+            self.ready = self.given + 1;
+        } else {
+            self.ready = batch.len();
+        }
+        Ok(true)
+    }
+}
+
 /// The rows of a scan, from [`Scan::rows`](crate::Scan::rows).
 ///
 /// After the end comes the end again. A failure comes after the rows before it, and then again for ever: stop at the first
@@ -40,15 +85,12 @@ impl Feed {
 /// next batch.
 #[must_use = "iterators are lazy"]
 pub struct Rows {
-    feed: Feed,
-    batch: Option<Arc<RowBatch>>,
-    /// The next row of the batch.
-    next: usize,
+    walk: Walk,
 }
 
 impl Rows {
     pub(super) fn new(pipeline: Pipeline) -> Rows {
-        Rows { feed: Feed::new(pipeline), batch: None, next: 0 }
+        Rows { walk: Walk::new(pipeline) }
     }
 }
 
@@ -57,19 +99,13 @@ impl Iterator for Rows {
 
     #[inline]
     fn next(&mut self) -> Option<Result<Row>> {
-        loop {
-            if let Some(batch) = &self.batch
-                && self.next < batch.len()
-            {
-                self.next += 1;
-                return Some(Ok(Row::new(Arc::clone(batch), self.next - 1)));
+        match self.walk.advance() {
+            Ok(true) => {
+                let batch = self.walk.batch.as_ref()?;
+                Some(Ok(Row::new(Arc::clone(batch), self.walk.given - 1)))
             }
-            self.next = 0;
-            match self.feed.next(self.batch.take()) {
-                Ok(None) => return None,
-                Ok(batch) => self.batch = batch,
-                Err(error) => return Some(Err(error)),
-            }
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
         }
     }
 }
@@ -94,14 +130,12 @@ impl fmt::Debug for Rows {
 /// # Ok(()) }
 /// ```
 pub struct Cursor {
-    feed: Feed,
-    batch: Option<Arc<RowBatch>>,
-    next: usize,
+    walk: Walk,
 }
 
 impl Cursor {
     pub(super) fn new(pipeline: Pipeline) -> Cursor {
-        Cursor { feed: Feed::new(pipeline), batch: None, next: 0 }
+        Cursor { walk: Walk::new(pipeline) }
     }
 
     /// The next row; `None` at the end, and after it.
@@ -111,14 +145,10 @@ impl Cursor {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     pub fn next(&mut self) -> Result<Option<RowRef<'_>>> {
-        let batch_rows = self.batch.as_ref().map_or(0, |batch| batch.len());
-        if self.next < batch_rows {
-            self.next += 1;
-        } else {
-            self.batch = self.feed.next(self.batch.take())?;
-            self.next = 1;
+        if !self.walk.advance()? {
+            return Ok(None);
         }
-        Ok(self.batch.as_ref().and_then(|batch| batch.get(self.next - 1)))
+        Ok(self.walk.batch.as_ref().and_then(|batch| batch.get(self.walk.given - 1)))
     }
 }
 
@@ -146,7 +176,13 @@ impl Iterator for Batches {
     type Item = Result<Arc<RowBatch>>;
 
     fn next(&mut self) -> Option<Result<Arc<RowBatch>>> {
-        self.feed.next(None).transpose()
+        let batch = self.feed.next(None).transpose()?;
+        if let Ok(batch) = &batch
+            && self.feed.pipeline.notes()
+        {
+            self.feed.pipeline.note_through(batch.key(batch.len() - 1));
+        }
+        Some(batch)
     }
 }
 

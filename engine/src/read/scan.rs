@@ -366,6 +366,10 @@ impl Scan {
     /// As [`Scan::rows`].
     pub fn count(mut self) -> Result<u64> {
         self.projection = Some(Projection::named(self.source.reads().schema(), [""; 0])?);
+        if self.limit.is_some() {
+            // A transaction is told how far it has come.
+            return self.batches()?.map(|batch| Ok(batch?.len() as u64)).sum();
+        }
         let mut pipeline = self.start()?;
         let mut count = 0;
         loop {

@@ -5,6 +5,7 @@ use crate::error::ErrorKind;
 use crate::row::tests::arbitrary::{schema_and_record, values};
 use crate::row::{Projection, ROW_BYTES_MAX, ReadSchema, Row, RowBatchBuilder};
 use crate::schema::Schema;
+use codec::Version;
 use encoded_key::{Date, Decimal, KEY_BYTES_MAX, KeyDecoder, Timestamp, Type, Value};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -230,7 +231,7 @@ fn a_row_that_was_read_is_a_record() {
     let mut out = Vec::new();
     let (key, row) = encode_record(&schema, &(17, "cpu", 0.5, -3, "peak"), &mut out).expect("fits");
     let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
-    builder.push(&out[key], &out[row], schema.version()).expect("a row of this schema");
+    builder.push(&out[key], &out[row], schema.version(), Version(7)).expect("a row of this schema");
     let row = Row::new(builder.finish(), 0);
     let mut again = Vec::new();
     encode_record(&schema, &row, &mut again).expect("the same row");

@@ -62,10 +62,16 @@ impl RowBatch {
         RowRefs { batch: self, range: 0..self.len }
     }
 
-    /// The version of row `index`, if it is known.
+    /// The version of row `index`, if it has one.
     #[inline]
     pub(super) fn version(&self, index: usize) -> Option<Version> {
-        self.versions.get(index)
+        Some(self.versions.get(index)).filter(|version| *version > Version(0))
+    }
+
+    /// The key of row `index`, of a batch that keeps keys.
+    #[inline]
+    pub(crate) fn key(&self, index: usize) -> &[u8] {
+        self.keys.get(index)
     }
 
     /// The bytes of memory that the rows take.
@@ -206,25 +212,28 @@ impl Packed {
     }
 }
 
-/// The versions of rows that were read one by one. The first stands apart, so that a get needs no memory for it.
+/// The versions of rows. The first stands apart, so that a get needs no memory for it.
 #[derive(Debug, Default)]
 struct Versions {
-    first: Option<Version>,
+    first: Version,
     others: Vec<Version>,
 }
 
 impl Versions {
-    fn push(&mut self, version: Version) {
-        match self.first {
-            None => self.first = Some(version),
-            Some(_) => self.others.push(version),
+    #[inline]
+    fn push(&mut self, version: Version, is_first: bool) {
+        if is_first {
+            self.first = version;
+        } else {
+            self.others.push(version);
         }
     }
 
-    fn get(&self, index: usize) -> Option<Version> {
+    #[inline]
+    fn get(&self, index: usize) -> Version {
         match index.checked_sub(1) {
             None => self.first,
-            Some(other) => self.others.get(other).copied(),
+            Some(other) => self.others[other],
         }
     }
 }
@@ -234,6 +243,7 @@ impl Versions {
 pub(crate) struct RowBatchBuilder {
     translator: Translator,
     projection: Projection,
+    keeps_keys: bool,
     keys: Packed,
     rows: Packed,
     versions: Versions,
@@ -247,8 +257,14 @@ impl RowBatchBuilder {
     /// For rows as `reads` shows them, of which readers see `projection`.
     pub(crate) fn new(reads: Arc<ReadSchema>, projection: Projection) -> RowBatchBuilder {
         let translator = Translator::new(reads);
+        let keeps_keys = projection.needs_key();
         let (keys, rows, versions) = (Packed::default(), Packed::default(), Versions::default());
-        RowBatchBuilder { translator, projection, keys, rows, versions, len: 0 }
+        RowBatchBuilder { translator, projection, keeps_keys, keys, rows, versions, len: 0 }
+    }
+
+    /// The same, of batches that know the keys of their rows although no reader may ask for them.
+    pub(crate) fn keeping_keys(self) -> RowBatchBuilder {
+        RowBatchBuilder { keeps_keys: true, ..self }
     }
 
     /// How many rows it has.
@@ -265,42 +281,30 @@ impl RowBatchBuilder {
         self.keys.bytes.len() + self.rows.bytes.len()
     }
 
-    /// Adds a row that was written with the schema of this version. Its bytes are copied if the projection needs
-    /// them; pass an empty slice if it doesn't.
+    /// Adds a row that was written with the schema `schema` and as `version`; 0 if it has none yet. Its bytes are copied if
+    /// the projection needs them; pass an empty slice if it doesn't.
     ///
     /// # Errors
     /// `Corruption` for a schema version that the table never had, or for a row of another version that is damaged; the
     /// builder is as before.
     #[inline]
-    pub(crate) fn push(&mut self, key: &[u8], row: &[u8], version: SchemaVersion) -> Result<()> {
-        let is_first = self.len == 0;
-        if self.projection.needs_row() {
-            let row = self.translator.translate(version, row)?;
-            self.rows.start(is_first).extend_from_slice(row);
-        }
-        if self.projection.needs_key() {
-            self.keys.start(is_first).extend_from_slice(key);
-        }
-        self.len += 1;
-        Ok(())
-    }
-
-    /// Adds a row whose version readers may ask for, if there is one. All rows of a batch have one, or none has.
-    ///
-    /// # Errors
-    /// As for [`RowBatchBuilder::push`].
-    #[inline]
-    pub(crate) fn push_versioned(
+    pub(crate) fn push(
         &mut self,
         key: &[u8],
         row: &[u8],
         schema: SchemaVersion,
-        version: Option<Version>,
+        version: Version,
     ) -> Result<()> {
-        self.push(key, row, schema)?;
-        if let Some(version) = version {
-            self.versions.push(version);
+        let is_first = self.len == 0;
+        if self.projection.needs_row() {
+            let row = self.translator.translate(schema, row)?;
+            self.rows.start(is_first).extend_from_slice(row);
         }
+        if self.keeps_keys {
+            self.keys.start(is_first).extend_from_slice(key);
+        }
+        self.versions.push(version, is_first);
+        self.len += 1;
         Ok(())
     }
 
@@ -322,12 +326,13 @@ impl RowBatchBuilder {
         if self.len > 0 {
             return;
         }
-        if let Some(RowBatch { mut keys, mut rows, .. }) = Arc::into_inner(batch)
+        if let Some(RowBatch { mut keys, mut rows, mut versions, .. }) = Arc::into_inner(batch)
             && keys.bytes.capacity() + rows.bytes.capacity() <= KEPT_BYTES_MAX
         {
             keys.clear();
             rows.clear();
-            (self.keys, self.rows) = (keys, rows);
+            versions.others.clear();
+            (self.keys, self.rows, self.versions) = (keys, rows, versions);
         }
     }
 }

@@ -106,8 +106,9 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// The version that the row was written as: that of the operation that wrote it, which no other operation ever has. Rows
-    /// of point reads know it; rows of scans and of transactions do not. Versions grow, with gaps; see [`Table::compare_and_set`].
+    /// The version that the row was written as: that of the operation that wrote it, which no other operation ever has.
+    /// `None` for a row that a [transaction](crate::Transaction) reads and has written itself, and for nothing else: it has
+    /// no version before the commit. Versions grow, with gaps; see [`Table::compare_and_set`].
     ///
     /// [`Table::compare_and_set`]: crate::Table::compare_and_set
     #[must_use]
@@ -247,7 +248,7 @@ impl Row {
         T::from_row(self.as_ref())
     }
 
-    /// The version that the row was written as, if it is known; see [`RowRef::version`].
+    /// The version that the row was written as, if it has one yet; see [`RowRef::version`].
     #[must_use]
     pub fn version(&self) -> Option<u64> {
         self.as_ref().version()

@@ -72,10 +72,19 @@ fn validate_and_submit(
         let (result, returned) = core.commit.submit(core, submission);
         match result {
             Ok(version) => return Ok(version),
-            Err(Refusal::Failed(error)) => return Err(error),
+            Err(Refusal::Failed(error)) => return Err(as_conflict(error)),
             Err(Refusal::Stale(version)) => core.wait_visible(version)?,
         }
         submission = returned.expect("a leader gives a stale submission back");
+    }
+}
+
+/// A column that was dropped since a row was written here is a conflict with whoever dropped it: each verb has checked that
+/// the row fitted, and another run sees what moved.
+fn as_conflict(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::SchemaMismatch => error.with_kind(ErrorKind::Conflict),
+        _ => error,
     }
 }
 

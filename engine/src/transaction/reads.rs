@@ -1,69 +1,36 @@
 //! What a transaction has read: keys, and ranges as far as their scans have come.
 //!
-//! Owns the read set, which the transaction shares with its scans. A scan notes what it has passed before it gives rows out,
-//! so that whatever a program can know is in the set when it commits.
+//! Owns the read set, which the transaction shares with its scans, and its limits. A scan notes what it is about to tell
+//! before it does, so that whatever a program can know is in the set when it commits.
 //!
 //! Invariant: a key that the transaction had written itself is not in the set because of a read of it: what was in the
 //! store did not matter.
+//! Invariant: what was read again takes no more room, and neither do ranges that touch once their scans are over.
 
-use std::ops::{Bound, Range};
+mod keys;
+mod ranges;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use encoded_key::KeyRange;
+use encoded_key::{KeyProbe, KeyRange};
 use sstable::Direction;
 use sync::Mutex;
 
 use crate::catalog::TableCore;
 use crate::commit::Saw;
 use crate::error::{Error, Result};
-
-/// A key that was looked up in the store.
-#[derive(Clone, Debug)]
-pub(super) struct KeyRead {
-    /// Which of the set's tables.
-    pub(super) table: usize,
-    /// Where the key lies in the set's `keys`.
-    pub(super) key: Range<usize>,
-    pub(super) saw: Saw,
-}
-
-/// A range that a scan has read, or has begun to.
-#[derive(Clone, Debug)]
-struct RangeRead {
-    table: usize,
-    range: KeyRange,
-    direction: Direction,
-    extent: Extent,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Extent {
-    /// Nothing was given out yet.
-    Nothing,
-    /// From where the scan begins through this key.
-    Through(Vec<u8>),
-    All,
-}
-
-impl RangeRead {
-    /// The keys that the scan has told about, absent ones included.
-    fn covered(self) -> Option<KeyRange> {
-        let RangeRead { range: KeyRange { start, end }, direction, extent, .. } = self;
-        match (extent, direction) {
-            (Extent::Nothing, _) => None,
-            (Extent::All, _) => Some(KeyRange { start, end }),
-            (Extent::Through(key), Direction::Forward) => Some(KeyRange { start, end: Bound::Included(key) }),
-            (Extent::Through(key), Direction::Reverse) => Some(KeyRange { start: Bound::Included(key), end }),
-        }
-    }
-}
+pub(super) use keys::KeyRead;
+use keys::KeyReads;
+use ranges::{RangeReads, ScanNumber};
 
 /// At most so much may be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Keys and ranges.
     pub(super) reads_max: usize,
-    /// Bytes of keys.
+    /// Bytes of keys, and of the bounds of ranges.
     pub(super) bytes_max: usize,
 }
 
@@ -71,9 +38,8 @@ pub(super) struct Limits {
 pub(super) struct ReadSet {
     limits: Limits,
     tables: Vec<Arc<TableCore>>,
-    keys: Vec<u8>,
-    key_reads: Vec<KeyRead>,
-    range_reads: Vec<RangeRead>,
+    keys: KeyReads,
+    ranges: RangeReads,
 }
 
 /// A read set, ready to be validated.
@@ -88,45 +54,49 @@ pub(super) struct Reads {
 
 impl ReadSet {
     pub(super) fn new(limits: Limits) -> ReadSet {
-        ReadSet {
-            limits,
-            tables: Vec::new(),
-            keys: Vec::new(),
-            key_reads: Vec::new(),
-            range_reads: Vec::new(),
-        }
+        ReadSet { limits, tables: Vec::new(), keys: KeyReads::default(), ranges: RangeReads::new() }
+    }
+
+    fn find_table(&self, table: &TableCore) -> Option<usize> {
+        self.tables.iter().position(|known| known.id == table.id)
     }
 
     fn table(&mut self, table: &Arc<TableCore>) -> usize {
-        match self.tables.iter().position(|known| known.id == table.id) {
-            Some(at) => at,
-            None => {
-                self.tables.push(Arc::clone(table));
-                self.tables.len() - 1
-            }
-        }
+        self.find_table(table).unwrap_or_else(|| {
+            self.tables.push(Arc::clone(table));
+            self.tables.len() - 1
+        })
     }
 
-    fn check_room(&self, more_bytes: usize) -> Result<()> {
-        let Limits { reads_max, bytes_max } = self.limits;
-        if self.key_reads.len() + self.range_reads.len() >= reads_max
-            || self.keys.len() + more_bytes > bytes_max
-        {
-            return Err(Error::invalid(format!(
-                "a transaction reads at most {reads_max} keys and ranges, and keys of {bytes_max} bytes in all; what \
-                 need not be checked can be read at its snapshot"
-            )));
+    fn has_room(&self, more_bytes: usize) -> bool {
+        self.keys.len() + self.ranges.len() < self.limits.reads_max
+            && self.keys.bytes() + self.ranges.bytes() + more_bytes <= self.limits.bytes_max
+    }
+
+    fn make_room(&mut self, more_bytes: usize) -> Result<()> {
+        if !self.has_room(more_bytes) {
+            self.ranges.merge();
         }
-        Ok(())
+        if self.has_room(more_bytes) {
+            return Ok(());
+        }
+        let Limits { reads_max, bytes_max } = self.limits;
+        Err(Error::invalid(format!(
+            "a transaction reads at most {reads_max} keys and ranges, and {bytes_max} bytes of keys and bounds in all; \
+             what need not be checked can be read at its snapshot"
+        )))
     }
 
     /// Notes what was seen of a key.
-    pub(super) fn note_key(&mut self, table: &Arc<TableCore>, key: &[u8], saw: Saw) -> Result<()> {
-        self.check_room(key.len())?;
+    pub(super) fn note_key(&mut self, table: &Arc<TableCore>, probe: &KeyProbe<'_>, saw: Saw) -> Result<()> {
+        if let Some(table) = self.find_table(table)
+            && self.keys.note_again(table, probe, saw)
+        {
+            return Ok(());
+        }
+        self.make_room(probe.key().len())?;
         let table = self.table(table);
-        let start = self.keys.len();
-        self.keys.extend_from_slice(key);
-        self.key_reads.push(KeyRead { table, key: start..self.keys.len(), saw });
+        self.keys.push(table, probe, saw);
         Ok(())
     }
 
@@ -135,30 +105,26 @@ impl ReadSet {
         table: &Arc<TableCore>,
         range: &KeyRange,
         direction: Direction,
-    ) -> Result<usize> {
-        self.check_room(0)?;
+    ) -> Result<ScanNumber> {
+        self.make_room(ranges::bytes_of(range))?;
         let table = self.table(table);
-        self.range_reads.push(RangeRead { table, range: range.clone(), direction, extent: Extent::Nothing });
-        Ok(self.range_reads.len() - 1)
+        Ok(self.ranges.begin(table, range, direction))
     }
 
     /// What was read so far. Whatever scans note from now on is read after the end, and no part of the transaction.
     pub(super) fn take(&mut self) -> Reads {
-        let ranges = std::mem::take(&mut self.range_reads).into_iter();
-        Reads {
-            tables: std::mem::take(&mut self.tables),
-            keys: std::mem::take(&mut self.keys),
-            key_reads: std::mem::take(&mut self.key_reads),
-            ranges: ranges.filter_map(|read| Some((read.table, read.covered()?))).collect(),
-        }
+        let ranges = self.ranges.take();
+        // A range is checked more strictly than a key that lies in it.
+        let (keys, key_reads) = self.keys.take(|table, key| !ranges::contains(&ranges, table, key));
+        Reads { tables: std::mem::take(&mut self.tables), keys, key_reads, ranges }
     }
 }
 
-/// One scan's way to say how far it has come.
+/// One scan's way to say how far it has come; dropped when it tells nothing more.
 #[derive(Debug)]
 pub(crate) struct ScanReads {
     reads: Arc<Mutex<ReadSet>>,
-    index: usize,
+    number: ScanNumber,
 }
 
 impl ScanReads {
@@ -168,30 +134,23 @@ impl ScanReads {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<ScanReads> {
-        let index = reads.lock().begin_range(table, range, direction)?;
-        Ok(ScanReads { reads: Arc::clone(reads), index })
-    }
-
-    fn note(&self, extent: impl FnOnce(&mut Extent)) {
-        // None if the transaction is over.
-        if let Some(read) = self.reads.lock().range_reads.get_mut(self.index) {
-            extent(&mut read.extent);
-        }
+        let number = reads.lock().begin_range(table, range, direction)?;
+        Ok(ScanReads { reads: Arc::clone(reads), number })
     }
 
     /// The scan is about to tell of everything through `key`.
     pub(crate) fn through(&self, key: &[u8]) {
-        self.note(|extent| match extent {
-            Extent::Through(bytes) => {
-                bytes.clear();
-                bytes.extend_from_slice(key);
-            }
-            _ => *extent = Extent::Through(key.to_vec()),
-        });
+        self.reads.lock().ranges.through(self.number, key);
     }
 
-    /// The scan has come to its end, or nobody knows how far.
+    /// The scan is about to tell that it has come to the end of its range.
     pub(crate) fn all(&self) {
-        self.note(|extent| *extent = Extent::All);
+        self.reads.lock().ranges.all(self.number);
+    }
+}
+
+impl Drop for ScanReads {
+    fn drop(&mut self) {
+        self.reads.lock().ranges.end(self.number);
     }
 }

@@ -24,9 +24,7 @@ pub(crate) fn transact<T>(
         let value = run(&mut transaction)?;
         match transaction.commit(durability) {
             Ok(_) => return Ok(value),
-            // A column that was dropped under the transaction is a conflict with whoever dropped it: the next run
-            // says whether it needs the column.
-            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::SchemaMismatch) => {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
                 if attempt == attempts {
                     return Err(error.context(format!("given up after {attempts} attempts")));
                 }

@@ -379,8 +379,9 @@ fn transactions_follow_the_same_rules() {
     let newest = new.alter().drop_column("text").apply().expect("legal");
     assert!(!both.exists(&newest, (9,)).expect("readable"));
     let names = &["\"text\"", "dropped"];
-    refused(written.commit(Durability::Buffered), ErrorKind::SchemaMismatch, names);
-    refused(both.commit(Durability::Buffered), ErrorKind::SchemaMismatch, names);
+    // It was right when it was written.
+    refused(written.commit(Durability::Buffered), ErrorKind::Conflict, names);
+    refused(both.commit(Durability::Buffered), ErrorKind::Conflict, names);
     let mut late = engine.transaction();
     refused(late.upsert(&old, (6, 60, "f")), ErrorKind::SchemaMismatch, names);
     refused(late.get(&old, (1,)), ErrorKind::SchemaMismatch, names);

@@ -5,7 +5,7 @@ use crate::error::ErrorKind;
 use crate::record::encode_record;
 use crate::row::{Projection, ReadSchema, Row, RowBatch, RowBatchBuilder, show_key};
 use crate::schema::Schema;
-use codec::SchemaVersion;
+use codec::{SchemaVersion, Version};
 use encoded_key::{Type, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn batch(schema: &Arc<Schema>, projection: Projection) -> Arc<RowBatch> {
     let mut bytes = Vec::new();
     for row in &ROWS {
         let (key, row) = encode_record(schema, row, &mut bytes).expect("a row that fits");
-        builder.push(&bytes[key], &bytes[row], schema.version()).expect("a row of this schema");
+        builder.push(&bytes[key], &bytes[row], schema.version(), Version(7)).expect("a row of this schema");
     }
     builder.finish()
 }
@@ -120,11 +120,11 @@ fn a_row_of_an_unknown_schema_is_corruption_and_leaves_the_builder() {
     let mut bytes = Vec::new();
     let (key, row) = encode_record(&schema, &ROWS[0], &mut bytes).expect("a row that fits");
     let good = |builder: &mut RowBatchBuilder| {
-        builder.push(&bytes[key.clone()], &bytes[row.clone()], SchemaVersion(1))
+        builder.push(&bytes[key.clone()], &bytes[row.clone()], SchemaVersion(1), Version(7))
     };
     for _ in 0..2 {
         let before = builder.bytes();
-        let error = builder.push(b"key", b"row", SchemaVersion(9)).expect_err("no such schema");
+        let error = builder.push(b"key", b"row", SchemaVersion(9), Version(7)).expect_err("no such schema");
         assert_eq!(error.kind(), ErrorKind::Corruption);
         assert_eq!(builder.bytes(), before);
         good(&mut builder).expect("a row of this schema");
@@ -140,7 +140,7 @@ fn a_row_of_an_unknown_schema_is_corruption_and_leaves_the_builder() {
 fn memory_of_a_batch_is_used_again_once_nobody_holds_it() {
     let schema = metrics();
     let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
-    builder.push(b"", &[0; 100], SchemaVersion(1)).expect("bytes are not looked at");
+    builder.push(b"", &[0; 100], SchemaVersion(1), Version(7)).expect("bytes are not looked at");
     let held = builder.finish();
     let row = Row::new(Arc::clone(&held), 0);
     builder.recycle(held);
@@ -150,7 +150,7 @@ fn memory_of_a_batch_is_used_again_once_nobody_holds_it() {
     let Row { batch, .. } = row;
     let memory = batch.rows.bytes.as_ptr();
     builder.recycle(batch);
-    builder.push(b"", &[1; 50], SchemaVersion(1)).expect("bytes are not looked at");
+    builder.push(b"", &[1; 50], SchemaVersion(1), Version(7)).expect("bytes are not looked at");
     let again = builder.finish();
     assert!(std::ptr::eq(again.rows.bytes.as_ptr(), memory));
     assert_eq!(again.rows.get(0), [1; 50]);
@@ -173,7 +173,7 @@ proptest! {
         let mut bytes = Vec::new();
         for record in &records {
             let (key, row) = encode_record(&schema, &values(record), &mut bytes).expect("values that fit");
-            builder.push(&bytes[key], &bytes[row], schema.version()).expect("a row of this schema");
+            builder.push(&bytes[key], &bytes[row], schema.version(), Version(7)).expect("a row of this schema");
         }
         let batch = builder.finish();
         prop_assert_eq!(batch.len(), records.len());
@@ -192,7 +192,7 @@ proptest! {
     ) {
         let schema = Arc::new(schema);
         let mut builder = RowBatchBuilder::new(ReadSchema::of(&schema), Projection::all(&schema));
-        builder.push(&key, &row, schema.version()).expect("bytes are not looked at");
+        builder.push(&key, &row, schema.version(), Version(7)).expect("bytes are not looked at");
         let batch = builder.finish();
         if let Err(error) = batch.get(0).expect("one row").to_values() {
             prop_assert_eq!(error.kind(), ErrorKind::Corruption);
