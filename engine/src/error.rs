@@ -138,6 +138,13 @@ impl Error {
         Error::new(ErrorKind::Corruption, text)
     }
 
+    /// Files that a newer version wrote. The text says what they ask for, and what is known here.
+    #[cold]
+    pub(crate) fn newer(what: impl fmt::Display) -> Error {
+        let advice = "a newer version of Nyala wrote it: open it with that one, or one later still";
+        Error::new(ErrorKind::UnsupportedFormat, format!("{what}; {advice}"))
+    }
+
     /// An error of `kind` that `source` caused; the text of `source` becomes part of this one's.
     #[cold]
     pub(crate) fn caused(kind: ErrorKind, source: impl StdError + Send + Sync + 'static) -> Error {

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use codec::{FileId, Version};
 use sync::Mutex;
 use vfs::Fs;
-use wal::{Appended, Flavor, Log, Record, Scan};
+use wal::{Appended, Flavor, Log, Position, Record, Scan};
 
 pub(crate) use current::{Unfinished, mark_unfinished, read as read_current};
 #[cfg(feature = "fuzzing")]
@@ -102,7 +102,9 @@ pub(crate) fn load_scanned(
     let mut edits = 0;
     let mut replay = scan.replay();
     while let Some(record) = replay.next()? {
-        state.apply(&Edit::decode(record.body)?)?;
+        let applied = Edit::decode(record.body).and_then(|edit| state.apply(&edit));
+        let Position { segment, offset } = record.position;
+        applied.map_err(|error| error.context(format_args!("{segment}.manifest, byte {offset}")))?;
         edits += 1;
     }
     if edits == 0 {

@@ -429,6 +429,8 @@ pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("manifest", "current-with-a-word-more", with_flags(6, b"nyala 1 0 4711 more 00000000\n")),
         ("manifest", "current-with-a-leading-zero", with_flags(6, b"nyala 1 0 04711 00000000\n")),
         ("manifest", "current-of-version-zero", with_flags(6, b"nyala 0 0 4711 00000000\n")),
+        // Field 99, a number: it was skipped, and the next manifest was written without it.
+        ("manifest", "edit-with-an-unknown-field", with_flags(1, &[3, 0, 0x98, 0x06, 1])),
         // The mark at the end of the first record's head, behind a checksum that is right.
         ("wal", "head-without-its-mark", {
             let mut input = with_flags(1, &log::to_input(&log_files(&[20], Flavor::Wal)));

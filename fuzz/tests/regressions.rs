@@ -18,6 +18,11 @@ fn current_is_the_line_that_is_written_and_no_other() {
 }
 
 #[test]
+fn an_edit_that_says_more_than_is_known_is_refused() {
+    refused("edit-with-an-unknown-field");
+}
+
+#[test]
 fn a_record_whose_head_has_no_mark_is_not_replayed() {
     refused("head-without-its-mark");
 }

@@ -266,6 +266,13 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_are_not_known_are_skipped() {
+        let properties = sample();
+        let with_more = [&properties.encode()[..], &[0x98, 0x06, 1]].concat();
+        assert_eq!(Properties::decode(FileId(1), &with_more).expect("no more than that"), properties);
+    }
+
+    #[test]
     fn rowsets_that_take_turns_are_all_counted() {
         let mut counts = RowsetCounts::default();
         for round in 0..3 {

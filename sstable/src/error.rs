@@ -66,7 +66,10 @@ pub enum Error {
         source: ReadError,
     },
     /// The file was written by a newer version of this crate. It is intact as far as one can tell.
-    #[error("file {file}: {what} {found} is not supported, at most {supported} is")]
+    #[error(
+        "file {file}: {what} {found}, this program knows {supported}; a newer version of Nyala wrote it: open it \
+         with that one, or one later still"
+    )]
     UnsupportedFormat {
         /// Which file.
         file: FileId,

@@ -2,6 +2,7 @@
 
 mod cache;
 mod damage;
+mod golden;
 mod keyed;
 mod limits;
 mod ordinal;

@@ -6,8 +6,8 @@ use nyala::vfs::SimFs;
 use nyala::{Durability, Engine, Error, ErrorKind, Options, RuntimeMode, Table};
 
 use crate::support::{
-    as_after_a_kill, assert_clean, contents, edit, files, files_of, lazy, plain, plain_table, refused, rows,
-    scratch, simulated, tiny,
+    as_after_a_kill, assert_clean, contents, edit, files, files_of, lazy, newer_current, plain, plain_table,
+    refused, rows, scratch, simulated, tiny,
 };
 
 /// Ten rows in the log and nowhere else. Gives the directory as a kill leaves it, and where each record ends in the log.
@@ -182,10 +182,7 @@ fn a_current_that_is_damaged_or_missing_is_named_and_nothing_starts_over() {
     for at in 0..good.len() {
         edit(&path, |bytes| *bytes = good.clone());
         edit(&path, |bytes| bytes[at] ^= 4);
-        let error = Engine::open(dir.path(), lazy()).expect_err("it is damaged");
-        // A changed version may look like a newer one.
-        assert!(matches!(error.kind(), ErrorKind::Corruption | ErrorKind::UnsupportedFormat), "{error}");
-        assert!(error.to_string().contains("CURRENT"), "{error}");
+        refused(Engine::open(dir.path(), lazy()), ErrorKind::Corruption, &["CURRENT"]);
     }
     for other in [&b"MANIFEST-000001\n"[..], &[0; 4096], &[0xff; 60]] {
         std::fs::write(&path, other).expect("it can be written");
@@ -211,12 +208,10 @@ fn a_newer_format_is_refused_and_left_alone_to_the_byte() {
     engine.close().expect("a clean end");
     let path = dir.path().join("CURRENT");
     let good = std::fs::read(&path).expect("it is there");
-    for newer in ["nyala 2 0 7 00000000\n", "nyala 4000000000 and whatever they write then"] {
-        std::fs::write(&path, newer).expect("it can be written");
-        let before = contents(dir.path());
-        refused(Engine::open(dir.path(), lazy()), ErrorKind::UnsupportedFormat, &["CURRENT", "version"]);
-        assert!(contents(dir.path()) == before);
-    }
+    std::fs::write(&path, newer_current()).expect("it can be written");
+    let before = contents(dir.path());
+    refused(Engine::open(dir.path(), lazy()), ErrorKind::UnsupportedFormat, &["CURRENT", "newer version"]);
+    assert!(contents(dir.path()) == before);
     std::fs::write(&path, good).expect("it can be written");
     assert_eq!(rows(&plain_table(&Engine::open(dir.path(), lazy()).expect("it opens"))), [(1, 1)]);
 }

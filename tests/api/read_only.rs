@@ -12,8 +12,8 @@ use nyala::{Durability, Engine, ErrorKind, Health, Options, RuntimeMode, Schema,
 use crate::checkpoints::{Load, WRITERS, load_schema, prefix_of};
 use crate::gate::ReadOnlyFs;
 use crate::support::{
-    as_after_a_kill, assert_clean, contents, effort, eventually, files, files_of, lazy, on, plain,
-    plain_table, refused, rows, scratch, simulated, tiny,
+    as_after_a_kill, assert_clean, contents, effort, eventually, files, files_of, lazy, newer_current, on,
+    plain, plain_table, refused, rows, scratch, simulated, tiny,
 };
 
 /// Any call that would change something fails the open.
@@ -276,7 +276,7 @@ fn damage_is_told_at_once_and_left_alone() {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{}: {error}", name.display());
     }
     assert!(seen >= 3, "CURRENT, manifest and log at least, not {seen}");
-    std::fs::write(good.path().join("CURRENT"), "nyala 2 whatever comes then\n").expect("a file");
+    std::fs::write(good.path().join("CURRENT"), newer_current()).expect("a file");
     refused(Engine::open_read_only(good.path(), reading()), ErrorKind::UnsupportedFormat, &[]);
 }
 

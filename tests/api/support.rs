@@ -84,6 +84,13 @@ pub(crate) fn refused<T>(result: Result<T, Error>, kind: ErrorKind, says: &[&str
     }
 }
 
+/// A `CURRENT` as a newer version writes it.
+pub(crate) fn newer_current() -> Vec<u8> {
+    let text = "nyala 2 0 7 ";
+    let sum = codec::checksum(codec::Kind::Current, codec::FileId(0), 0, &[text.as_bytes()]).0;
+    format!("{text}{sum:08x}\n").into_bytes()
+}
+
 /// Copies a directory as it is: what a kill at this moment would leave. If background work changes it meanwhile, once
 /// more.
 pub(crate) fn as_after_a_kill(dir: &Path) -> tempfile::TempDir {

@@ -160,7 +160,7 @@ fn outcome(image: &Image, damage: &Damage, engine: &Engine) -> Result<Outcome, S
 
 /// An error must be of a fitting kind and name what is damaged.
 fn check_error(damage: &Damage, kind: ErrorKind, text: &str) -> Result<(), String> {
-    if !matches!(kind, ErrorKind::Corruption | ErrorKind::UnsupportedFormat) {
+    if kind != ErrorKind::Corruption {
         return Err(format!("the kind of this error does not fit: {text}"));
     }
     if !damage.is_named_by(text) {

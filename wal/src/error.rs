@@ -64,8 +64,8 @@ pub enum Error {
     },
     /// The file was written by a newer version, or needs a feature that this one lacks.
     #[error(
-        "{} has format version {version} with features {features:#x}; this build reads version {version_known} \
-         with features {features_known:#x}",
+        "{} has format version {version} with features {features:#x}, this program knows version {version_known} \
+         with features {features_known:#x}; a newer version of Nyala wrote it: open it with that one, or one later still",
         file.display()
     )]
     UnsupportedFormat {

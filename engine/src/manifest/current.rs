@@ -3,6 +3,9 @@
 //! `nyala <format version> <required features, hex> <manifest number> <checksum, hex>`, then a newline. The checksum
 //! covers the text before it, with the space.
 //!
+//! Every later version keeps the first three words, the checksum at the end and the length below 256 bytes, so that a newer
+//! file is told from a damaged one.
+//!
 //! Invariant: it is replaced as a whole, by a rename of a synced file, so that it is the old line or the new one.
 
 use codec::{FileId, Kind, checksum};
@@ -55,28 +58,25 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<FileId, Error> {
     if words.next() != Some("nyala") {
         return Err(damaged("is not one of nyala's"));
     }
-    // The version is looked at before the checksum: a newer format may check itself in another way.
-    let version: u32 =
-        words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("has no version"))?;
-    if version > FORMAT_VERSION {
-        return Err(Error::new(
-            ErrorKind::UnsupportedFormat,
-            format!("{CURRENT} says format version {version}; this program reads up to {FORMAT_VERSION}"),
-        ));
-    }
     let body = text.strip_suffix('\n').ok_or_else(|| damaged("is cut off"))?;
     let sum_at = body.rfind(' ').map_or(0, |at| at + 1);
     let sum = checksum(Kind::Current, FileId(0), 0, &[&body.as_bytes()[..sum_at]]);
     if body[sum_at..] != format!("{:08x}", sum.0) {
         return Err(damaged("does not match its checksum"));
     }
+    let version: u32 =
+        words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("has no version"))?;
+    if version > FORMAT_VERSION {
+        return Err(Error::newer(format_args!(
+            "{CURRENT} says format version {version}, this program knows {FORMAT_VERSION}"
+        )));
+    }
     let features = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
     let features = features.ok_or_else(|| damaged("has no feature bits"))?;
     if features & !REQUIRED_FEATURES != 0 {
-        return Err(Error::new(
-            ErrorKind::UnsupportedFormat,
-            format!("{CURRENT} requires the features {features:#x}, which this program does not know"),
-        ));
+        return Err(Error::newer(format_args!(
+            "{CURRENT} requires the features {features:#x}, this program knows {REQUIRED_FEATURES:#x}"
+        )));
     }
     let manifest =
         words.next().and_then(|word| word.parse().ok()).ok_or_else(|| damaged("names no manifest"))?;
@@ -164,7 +164,8 @@ mod tests {
             for bit in 0..8 {
                 let mut bytes = good.clone().into_bytes();
                 bytes[at] ^= 1 << bit;
-                parse(&bytes).expect_err("changed");
+                let error = parse(&bytes).expect_err("changed");
+                assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit} of byte {at}");
             }
         }
     }
@@ -192,8 +193,19 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_told_from_damage() {
-        let error = parse(b"nyala 2 whatever comes then\n").expect_err("newer");
-        assert_eq!(error.kind(), ErrorKind::UnsupportedFormat);
-        assert_eq!(parse(b"MANIFEST-000001\n").expect_err("another engine's").kind(), ErrorKind::Corruption);
+        let sealed = |text: &str| {
+            let sum = checksum(Kind::Current, FileId(0), 0, &[text.as_bytes()]);
+            format!("{text}{:08x}\n", sum.0).into_bytes()
+        };
+        for text in
+            ["nyala 2 0 17 ", "nyala 4000000000 f and whatever they write ", "nyala 1 1 17 ", "nyala 1 8 - "]
+        {
+            let error = parse(&sealed(text)).expect_err("newer");
+            assert_eq!(error.kind(), ErrorKind::UnsupportedFormat, "{text}");
+            assert!(error.to_string().contains("newer version of Nyala"), "{error}");
+        }
+        for other in [&b"MANIFEST-000001\n"[..], b"nyala 2 0 17 00000000\n", b"nyala 2\n"] {
+            assert_eq!(parse(other).expect_err("not ours").kind(), ErrorKind::Corruption);
+        }
     }
 }

@@ -116,8 +116,17 @@ impl Edit {
         .encode_to_vec()
     }
 
+    /// # Errors
+    /// `Corruption`; `UnsupportedFormat` for an edit that says more than this version knows: the next manifest would be
+    /// written without it.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Edit, Error> {
         let edit = pb::Edit::decode(bytes).map_err(damaged)?;
+        let (known, len) = (edit.encoded_len(), bytes.len());
+        if known != len {
+            return Err(Error::newer(format_args!(
+                "a manifest edit of {len} bytes, of which {known} are known"
+            )));
+        }
         Ok(Edit {
             log_start: edit.log_start.map(FileId),
             next_file: edit.next_file.map(FileId),
@@ -187,5 +196,49 @@ impl TabletEdit {
                 .map(|id| rowset_id(FileId(id)))
                 .collect::<Result<_, _>>()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn edit() -> Edit {
+        let info = FileInfo {
+            id: FileId(7),
+            len: 900,
+            footer_checksum: 1,
+            entries: 2,
+            first_key: vec![1],
+            last_key: vec![2],
+        };
+        let table =
+            TableDesc { id: TableId(1), name: "t".into(), schema: vec![8, 1], tablets: vec![TabletId(1)] };
+        let tablet = TabletEdit {
+            tablet: TabletId(1),
+            flushed_through: Some(Version(9)),
+            added_runs: vec![RunDesc { id: 6, files: vec![info.clone()] }],
+            added_rowsets: vec![info],
+            ..TabletEdit::default()
+        };
+        Edit { log_start: Some(FileId(0)), tables: vec![table], tablets: vec![tablet], ..Edit::default() }
+    }
+
+    #[test]
+    fn an_edit_that_says_more_than_is_known_is_refused_as_newer() {
+        const FIELD_99: [u8; 3] = [0x98, 0x06, 1];
+        let plain = edit().encode();
+        Edit::decode(&plain).expect("just encoded");
+        let at_the_end = [&plain[..], &FIELD_99].concat();
+        let mut message = pb::Edit::decode(&plain[..]).expect("just encoded");
+        let table = [&message.tables.remove(0).encode_to_vec()[..], &FIELD_99].concat();
+        let mut in_the_table = message.encode_to_vec();
+        in_the_table.extend([7 << 3 | 2, u8::try_from(table.len()).expect("a short table")]);
+        in_the_table.extend(table);
+        for bytes in [at_the_end, in_the_table] {
+            let error = Edit::decode(&bytes).expect_err("there is more than is known");
+            assert_eq!(error.kind(), ErrorKind::UnsupportedFormat, "{error}");
+        }
     }
 }

@@ -54,3 +54,15 @@ impl Owner {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_not_known_are_skipped() {
+        let owner = Owner { table: TableId(7), name: "t".into(), schema: vec![8, 1], tablet: TabletId(8) };
+        let with_more = [&owner.encode()[..], &[0x98, 0x06, 1]].concat();
+        assert_eq!(Owner::decode(&with_more).expect("no more than that"), owner);
+    }
+}

@@ -54,12 +54,7 @@ impl Root {
 pub(super) fn learn(patient: &Patient<'_>, report: &mut RepairReport) -> Result<Root, Error> {
     let present = patient.listing.of(FileKind::Manifest);
     let current = match manifest::read_current(&**patient.fs(), patient.dir) {
-        Err(error) if error.kind() == ErrorKind::UnsupportedFormat => {
-            // Its version stands before its checksum. If it is of a newer version, so is the manifest, which says it
-            // under one; if not, a byte of it is damaged.
-            report.lose(Loss::new(LossKind::Manifest, error.to_string()).in_file(CURRENT.to_owned()));
-            None
-        }
+        Err(error) if error.kind() == ErrorKind::UnsupportedFormat => return Err(error),
         Ok(Some(current)) => Some(current),
         Ok(None) => {
             report.note(format!("{CURRENT} is missing; the newest manifest is taken"));

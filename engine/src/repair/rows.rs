@@ -79,7 +79,7 @@ impl<'a> RowSources<'a> {
     /// The row that was written as `version`, which an entry says lies at `location`; or why it cannot be read.
     ///
     /// # Errors
-    /// Those that say nothing of the file.
+    /// Those that say nothing of the file; `UnsupportedFormat`.
     pub(super) fn get(
         &mut self,
         location: Location,
@@ -127,7 +127,7 @@ impl RowSource {
                 }
             }
             Err(error) if error.is_corruption() => Ok(None),
-            Err(error) if fails_repair(error.io()) => return Err(error.into()),
+            Err(error) if error.is_unsupported() || fails_repair(error.io()) => return Err(error.into()),
             // The disk may not give the end of the file only.
             Err(error) if error.io().is_some_and(|error| error.kind() != std::io::ErrorKind::NotFound) => {
                 Ok(None)
@@ -155,7 +155,7 @@ impl RowSource {
             Some(by_version) => by_version,
             None => self.by_version.insert(match ByVersion::learn(patient, at.rowset) {
                 Ok(learnt) => Some(learnt),
-                Err(error) if fails_repair(error.io()) => return Err(error.into()),
+                Err(error) if error.is_unsupported() || fails_repair(error.io()) => return Err(error.into()),
                 Err(_) => None,
             }),
         };

@@ -35,17 +35,19 @@ impl Schema {
             .map_err(|error| Error::caused(ErrorKind::Corruption, error).context("schema"))?;
         if message.encoded_len() != bytes.len() {
             // Protobuf skips fields that it doesn't know. A schema that loses something on the way is another one.
-            let text = format!("schema: {} bytes, of which {} are known", bytes.len(), message.encoded_len());
-            return Err(Error::new(ErrorKind::UnsupportedFormat, text));
+            let known = message.encoded_len();
+            return Err(Error::newer(format_args!(
+                "schema: {} bytes, of which {known} are known",
+                bytes.len()
+            )));
         }
         if message.key_codec_version != u32::from(CODEC_VERSION) {
             let found = message.key_codec_version;
             return Err(match found {
                 0 => Error::corruption("schema: no version of the key codec"),
-                _ => Error::new(
-                    ErrorKind::UnsupportedFormat,
-                    format!("schema: keys of codec version {found}, this program knows {CODEC_VERSION}"),
-                ),
+                _ => Error::newer(format_args!(
+                    "schema: keys of codec version {found}, this program knows {CODEC_VERSION}"
+                )),
             });
         }
         if message.version == 0 {
@@ -125,8 +127,8 @@ fn encode_type(ty: Type) -> (pb::ColumnType, u32, u32) {
 
 fn decode_type(column: &pb::Column) -> Result<Type> {
     let Ok(ty) = pb::ColumnType::try_from(column.r#type) else {
-        let text = format!("schema: column {:?} has the unknown type {}", column.name, column.r#type);
-        return Err(Error::new(ErrorKind::UnsupportedFormat, text));
+        let (name, ty) = (&column.name, column.r#type);
+        return Err(Error::newer(format_args!("schema: column {name:?} has the unknown type {ty}")));
     };
     if ty != pb::ColumnType::Decimal && (column.precision, column.scale) != (0, 0) {
         let text = format!("schema: column {:?} is no decimal, but has digits", column.name);

@@ -4,7 +4,7 @@
 //! edits, each with a length of two bytes before; 2 `CURRENT`. 4: checksums are put right. 8: in segments, also places
 //! and marks. 16: also lengths that reach too far.
 //!
-//! Asked: what is accepted says the same when it is encoded and read again; segments say what their edits say; reading
+//! Asked: what is accepted says the same, and all of it, when it is encoded and read again; segments say what their edits say; reading
 //! writes nothing; a `CURRENT` that is accepted is the line that is written for this manifest, to the byte.
 
 use std::path::{Path, PathBuf};
@@ -52,6 +52,7 @@ fn edits(mut input: Input<'_>) -> Verdict {
         if let Ok(edit) = fuzzing::recode_edit(body) {
             let again = fuzzing::recode_edit(&edit).expect("what was encoded can be decoded");
             assert_eq!(again, edit, "an edit says the same when it is read again");
+            assert_eq!(edit.len(), body.len(), "nothing that an edit says is left out");
         }
     }
     let sum = fuzzing::add_up_edits(bodies.iter().copied());

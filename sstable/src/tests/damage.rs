@@ -486,6 +486,15 @@ fn a_newer_format_is_refused_by_name() {
     }
 }
 
+/// Whoever compresses in another way sets a feature.
+#[test]
+fn an_unknown_kind_of_compression_is_damage() {
+    let mut stored = b"payload".to_vec();
+    crate::block::seal(codec::Kind::KeyedBlock, ID, 99, 2, &mut stored, 0);
+    let error = crate::block::Block::open(Shape::Keyed, ID, 99, stored).expect_err("nobody knows it");
+    assert!(error.is_corruption() && error.to_string().contains("tag of a block"), "{error}");
+}
+
 #[test]
 fn a_failing_disk_is_an_error_and_no_corruption() {
     let entries = entries(30);
