@@ -251,6 +251,22 @@ fn the_code_in_the_readme_is_the_quickstart() {
     }
 }
 
+#[test]
+fn every_example_is_in_the_list_of_examples() {
+    let page = text("docs/README.md");
+    let listed = spans(&page);
+    let manifest = text("engine/Cargo.toml");
+    let examples: Vec<&str> = manifest
+        .split("[[example]]")
+        .skip(1)
+        .map(|example| example.split('"').nth(1).expect("its name comes first"))
+        .collect();
+    assert!(examples.len() > 10, "only {} examples were found: the search is broken", examples.len());
+    for example in examples {
+        assert!(listed.contains(&example), "docs/README.md does not list the example {example}");
+    }
+}
+
 /// Whether the documentation tests of the engine take in this page as a whole.
 fn is_a_doctest(page: &Path) -> bool {
     let page = page.to_str().expect("a plain name");
