@@ -5,10 +5,10 @@ use std::path::Path;
 use nyala::vfs::Fs;
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::{Fault, OpKind, OpSet};
-use nyala::{Engine, ErrorKind};
+use nyala::{Engine, ErrorKind, Options, RuntimeMode};
 
 use crate::forge::{Part, entries, forge, records};
-use crate::support::{DIR, files, number, open, options, read, sixty_rows, table, write};
+use crate::support::{DIR, files, name, number, open, options, read, sixty_rows, table, write};
 
 /// A database whose last ten batches are in the log only, as a kill leaves it.
 fn killed() -> SimFs {
@@ -63,6 +63,52 @@ fn what_was_replayed_is_counted_and_what_became_of_it() {
     assert!(
         report.to_string().contains("10 batches") && report.to_string().contains("1 index runs in 2 files")
     );
+}
+
+/// A log that is many times the memory: parts of it are written out beside the replay of what follows.
+#[test]
+fn a_log_larger_than_the_memory_is_replayed_in_parts_with_threads_and_without() {
+    const ROWS: u32 = 600;
+    let disk = SimFs::new(1);
+    let engine = Engine::open(DIR, Options { memory_bytes: 64 << 20, ..options(&disk) }).expect("a new one");
+    for round in 0..10 {
+        for from in (0..ROWS).step_by(20) {
+            write(&engine, from, from + 20);
+        }
+        table(&engine).delete((name(round),)).expect("a good disk");
+    }
+    let disk = disk.fork();
+    drop(engine);
+    let is_whole = |engine: &Engine| {
+        let rows = table(engine).scan().rows().expect("a good disk");
+        let numbers = rows.map(|row| row.expect("a good disk").get::<i64>("number").expect("a number"));
+        // The last round wrote all rows, and deleted this one.
+        assert!(numbers.eq((0..i64::from(ROWS)).filter(|number| *number != 9)));
+    };
+    for runtime in [RuntimeMode::Inline { seed: 1 }, RuntimeMode::Threads] {
+        let small = |disk: &SimFs| Options { memory_bytes: 256 << 10, runtime, ..options(disk) };
+        let sound = disk.fork();
+        let engine = Engine::open(DIR, small(&sound)).expect("a sound database");
+        assert!(engine.recovery_report().flushed_runs > 5, "{}", engine.recovery_report());
+        is_whole(&engine);
+        drop(engine);
+        let operations = sound.operations();
+        let mut failed = 0;
+        for n in (1..operations).step_by(operations as usize / 40) {
+            let disk = disk.fork();
+            disk.fail_at(n, Fault::eio().on(OpSet::CHANGES));
+            match Engine::open(DIR, small(&disk)) {
+                Ok(engine) => drop(engine),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                    failed += 1;
+                }
+            }
+            let engine = Engine::open(DIR, small(&disk.fork())).expect("a good disk");
+            is_whole(&engine);
+        }
+        assert!(failed > 10, "{failed} of 40 opens met the failure");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The log holds full rows and deletions, so replay decides nothing: an operation is skipped if its version is in the
 //! runs already or its table is gone, else it goes to a memtable as it once did. Memory is bounded: when the memtables
-//! are full they are written out, between two batches.
+//! have filled half of it they are written out, between two batches, by a thread beside the replay of what follows.
 //!
 //! The manifest names a table, and a ceiling of versions, before the log may speak of them. If the log does and the
 //! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption. So it is with the schema of a
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use codec::{SchemaVersion, TableId, TabletId, Version};
 use pkindex::Retention;
+use sync::thread::{self, JoinHandle};
 use wal::Scan;
 
 use super::RecoveryReport;
@@ -20,10 +21,10 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{rowset_options, tablet_edit, write_memtable, written_bytes};
+use crate::flush::{Flushed, rowset_options, tablet_edit, write_memtable, written_bytes};
 use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
-use crate::options::Options;
+use crate::options::{Options, RuntimeMode};
 use crate::row::ROW_BYTES_MAX;
 use crate::schema::Schema;
 
@@ -58,9 +59,11 @@ pub(super) fn replay(
     scan: &Scan,
     state: &mut State,
 ) -> Result<RecoveryReport, Error> {
+    // Half of it fills while the other half is written out.
     let memory_max = (options.memtable_bytes_max() / 2).min(MEMTABLE_BYTES_MAX / 2);
-    let (report, last_version) =
-        walk(scan, state, &mut Flushing { options, files, memory_max, memtables: BTreeMap::new() })?;
+    let mut sink =
+        Flushing { options, files, part_bytes: memory_max / 2, memtables: BTreeMap::new(), writing: None };
+    let (report, last_version) = walk(scan, state, &mut sink)?;
     state.version_ceiling = last_version;
     Ok(report)
 }
@@ -123,12 +126,14 @@ pub(super) fn walk(
     Ok((report, last_version))
 }
 
-/// Writes out what was replayed whenever it has filled its memory, and at the end.
+/// Writes out what was replayed whenever a part of its memory is full, beside the replay of the next part.
 struct Flushing<'a> {
     options: &'a Options,
     files: &'a Arc<Files>,
-    memory_max: usize,
+    part_bytes: usize,
     memtables: BTreeMap<TabletId, Memtable>,
+    /// Writes out the part before.
+    writing: Option<Writing>,
 }
 
 impl Sink for Flushing<'_> {
@@ -144,10 +149,21 @@ impl Sink for Flushing<'_> {
         report: &mut RecoveryReport,
     ) -> Result<(), Error> {
         let bytes: usize = self.memtables.values().map(Memtable::bytes).sum();
-        if is_last == Last::No && bytes < self.memory_max {
+        if is_last == Last::No && bytes < self.part_bytes {
             return Ok(());
         }
-        write_out(self.options, self.files, &mut self.memtables, state, report)
+        if let Some(writing) = self.writing.take() {
+            add(writing.end()?, state, report)?;
+        }
+        let part = Arc::new(Part::new(self.options, self.files, std::mem::take(&mut self.memtables), state));
+        self.writing = match (is_last, self.options.runtime) {
+            (Last::No, RuntimeMode::Threads) => Writing::begin(&part),
+            _ => None,
+        };
+        if self.writing.is_none() {
+            add(part.write()?, state, report)?;
+        }
+        Ok(())
     }
 }
 
@@ -183,20 +199,77 @@ fn check(op: &Op<'_>, schemas: &BTreeMap<TableId, SchemaVersion>) -> Result<(), 
     Ok(())
 }
 
-fn write_out(
-    options: &Options,
-    files: &Arc<Files>,
-    memtables: &mut BTreeMap<TabletId, Memtable>,
-    state: &mut State,
-    report: &mut RecoveryReport,
-) -> Result<(), Error> {
-    // Nobody reads yet: of each key the newest version is all that is needed.
-    let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
-    for (tablet, memtable) in std::mem::take(memtables) {
-        let table = state.tables.values().find(|table| table.tablets.contains(&tablet));
-        let owner = table.map(|table| Owner::of(table, tablet).encode()).unwrap_or_default().into();
-        let flushed =
-            write_memtable(files, options, &owner, rowset_options(options, &owner), &memtable, &retention)?;
+/// What became of the memtables of a part.
+type Written = Vec<(TabletId, Flushed)>;
+
+/// Memtables that are full, with all that it takes to write them out.
+struct Part {
+    options: Options,
+    files: Arc<Files>,
+    memtables: Vec<(TabletId, Arc<[u8]>, Memtable)>,
+}
+
+impl Part {
+    fn new(
+        options: &Options,
+        files: &Arc<Files>,
+        memtables: BTreeMap<TabletId, Memtable>,
+        state: &State,
+    ) -> Part {
+        let with_owner = |(tablet, memtable)| {
+            let table = state.tables.values().find(|table| table.tablets.contains(&tablet));
+            let owner = table.map(|table| Owner::of(table, tablet).encode()).unwrap_or_default();
+            (tablet, owner.into(), memtable)
+        };
+        let memtables = memtables.into_iter().map(with_owner).collect();
+        Part { options: options.clone(), files: Arc::clone(files), memtables }
+    }
+
+    fn write(&self) -> Result<Written, Error> {
+        // Nobody reads yet: of each key the newest version is all that is needed.
+        let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
+        let write = |(tablet, owner, memtable): &(TabletId, Arc<[u8]>, Memtable)| {
+            let rows = rowset_options(&self.options, owner);
+            Ok((*tablet, write_memtable(&self.files, &self.options, owner, rows, memtable, &retention)?))
+        };
+        self.memtables.iter().map(write).collect()
+    }
+}
+
+/// A thread that writes out a part. Whoever drops this waits for it: an open that fails leaves nobody at work behind it.
+struct Writing(Option<JoinHandle<Result<Written, Error>>>);
+
+impl Writing {
+    /// `None` if there is no thread to be had.
+    fn begin(part: &Arc<Part>) -> Option<Writing> {
+        let part = Arc::clone(part);
+        let builder = thread::Builder::new().name("nyala-replay".to_owned());
+        match builder.spawn(move || part.write()) {
+            Ok(thread) => Some(Writing(Some(thread))),
+            Err(error) => {
+                tracing::warn!(%error, "a thread could not be started");
+                None
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<Written, Error> {
+        let thread = self.0.take().expect("it is joined once");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Adds what was written to the state, in the order of the log.
+fn add(written: Written, state: &mut State, report: &mut RecoveryReport) -> Result<(), Error> {
+    for (tablet, flushed) in written {
         report.flushed_runs += u64::from(!flushed.index.is_empty());
         report.flushed_files += (flushed.index.len() + flushed.rowsets.len()) as u64;
         report.flushed_bytes += written_bytes(&flushed);
