@@ -8,8 +8,10 @@
 //!
 //! Never tests what one thread does alone; other tests do that with much less effort.
 
+mod alters;
 mod cache;
 mod commits;
+mod copies;
 mod disk;
 mod drops;
 mod failures;

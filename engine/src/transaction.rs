@@ -25,7 +25,7 @@ use codec::{TableId, Version};
 use encoded_key::KeyProbe;
 use sync::Mutex;
 
-use crate::batch::ops::{Op, OpKind, Ops};
+use crate::batch::ops::{Op, Ops};
 use crate::batch::{Buffer, Changes, changes};
 use crate::catalog::TableCore;
 use crate::commit::{Saw, Ticket, mem_op};
@@ -43,6 +43,14 @@ pub(crate) use reads::ScanReads;
 use reads::{Limits, ReadSet};
 pub(crate) use retry::{ATTEMPTS, transact};
 use source::Source;
+
+/// Pushes a whole row. There must be a place for all that its handle's schema has.
+fn whole_row(record: &impl Record) -> impl FnOnce(&mut Buffer, &Core, &Arc<TableCore>) -> Result<()> {
+    move |buffer, core, table| {
+        table.check_row_schema(table.schema.version())?;
+        buffer.put(core, table, record, None)
+    }
+}
 
 /// Reads and writes over any tables of one engine that take effect together, or not at all.
 ///
@@ -281,11 +289,7 @@ impl Transaction {
         push(&mut self.buffer, &handle.core, table)?;
         let written = Ops::new(&self.buffer.body[mark.bytes()..]).next();
         let op = written.expect("it was just pushed").expect("a batch's bytes are written by the batch");
-        let may_be_written = match op.kind {
-            OpKind::Put => table.check_row_schema(op.schema),
-            _ => Ok(()),
-        };
-        match may_be_written.and_then(|()| check(self, table, &op)) {
+        match check(self, table, &op) {
             Ok(true) => {}
             refused => {
                 self.buffer.back_to(&mark);
@@ -307,8 +311,7 @@ impl Transaction {
     /// # Errors
     /// As for [`WriteBatch::upsert`](crate::WriteBatch::upsert).
     pub fn upsert(&mut self, table: &Table, record: impl Record) -> Result<()> {
-        self.write(table, |buffer, core, table| buffer.put(core, table, &record, None), |_, _, _| Ok(true))
-            .map(drop)
+        self.write(table, whole_row(&record), |_, _, _| Ok(true)).map(drop)
     }
 
     /// Writes a row whose key must be absent, also among what the transaction has written.
@@ -323,7 +326,7 @@ impl Transaction {
             }
             Ok(true)
         };
-        self.write(table, |buffer, core, table| buffer.put(core, table, &record, None), check).map(drop)
+        self.write(table, whole_row(&record), check).map(drop)
     }
 
     /// Writes a row if its key is absent, and says whether it did.
@@ -334,7 +337,7 @@ impl Transaction {
         let check = |transaction: &Transaction, table: &Arc<TableCore>, op: &Op<'_>| {
             Ok(!transaction.is_there(table, &KeyProbe::new(op.key))?)
         };
-        self.write(table, |buffer, core, table| buffer.put(core, table, &record, None), check)
+        self.write(table, whole_row(&record), check)
     }
 
     /// Changes some columns of a row that must be there. The others keep what the transaction sees in them.
@@ -363,7 +366,7 @@ impl Transaction {
             let error = Error::new(ErrorKind::MissingRow, "there is no row of this key");
             return Err(self.named(error, core, key));
         };
-        // Columns that the handle does not know of must not be lost.
+        // Columns that the handle does not know of must not be lost. That one of them is dropped from here on is a conflict.
         let newest = self.core().in_force(core)?;
         let mut changes = changes::read(changed.bytes());
         if newest.schema.version() != core.schema.version() {
