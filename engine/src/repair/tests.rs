@@ -232,3 +232,26 @@ fn files_that_name_numbers_which_were_never_given_out_are_no_table() {
         assert_eq!((told, stock.tables.len() + told), (lost, 2), "{report}");
     }
 }
+
+#[test]
+fn what_is_repaired_is_as_small_as_what_is_compacted() {
+    let disk = SimFs::new(1);
+    let engine = Engine::open(DIR, options(&disk)).expect("a new database");
+    let schema = Schema::builder().key("id", Type::U64).column("text", Type::String).build();
+    let table = engine.create_table("t", schema.expect("a schema")).expect("it is new");
+    for _ in 0..2 {
+        write(&engine, &table, 0..5000);
+        table.flush().expect("a good disk");
+    }
+    table.compact().expect("a good disk");
+    let compacted = table.stats();
+    engine.close().expect("a good disk");
+    let report = repair(DIR, TARGET, &accepting(&disk)).expect("a sound database");
+    assert!(report.is_lossless(), "{report}");
+    let engine = Engine::open(TARGET, options(&disk)).expect("just repaired");
+    let repaired = engine.existing_table("t").expect("it is there").stats();
+    assert_eq!(repaired.index_entries, compacted.index_entries);
+    // But for the cut of the files.
+    assert!(repaired.index_bytes <= compacted.index_bytes * 11 / 10, "{repaired}\n{compacted}");
+    assert!(repaired.row_bytes <= compacted.row_bytes * 11 / 10, "{repaired}\n{compacted}");
+}

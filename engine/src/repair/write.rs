@@ -1,4 +1,5 @@
-//! Writes the new database: for each table rowsets and one index run, in key order; then a log, a manifest and `CURRENT`.
+//! Writes the new database: for each table rowsets and one index run, in key order, as a compaction of all would; then a log,
+//! a manifest and `CURRENT`.
 //!
 //! Versions stay what they were, and new ones will lie above all that were found. `CURRENT` comes first, and says that a
 //! repair has not ended; the last step has it name the manifest. In between the directory is no database.
@@ -15,7 +16,7 @@ use super::root::Root;
 use super::stock::{Stock, Table};
 use crate::error::Error;
 use crate::files::{FileKind, Files, Outputs};
-use crate::flush::{rowset_info, rowset_options, run_options};
+use crate::flush::{base_run_options, rowset_info, rowset_options};
 use crate::manifest::{self, Edit, Owner, RunDesc, State, TableDesc, TabletEdit, Unfinished};
 use crate::options::Options;
 use crate::recovery;
@@ -61,7 +62,7 @@ impl Target {
         TableOutputs {
             index: Outputs::new(&self.files, FileKind::Index),
             rows: Outputs::new(&self.files, FileKind::Rows),
-            run_options: run_options(&self.options, &owner),
+            run_options: base_run_options(&self.options, &owner),
             rowset_options: rowset_options(&self.options, &owner),
         }
     }
