@@ -4,23 +4,38 @@ use std::ops::Bound;
 
 use encoded_key::{KeyError, KeyRange, Value};
 
+use super::literal::Literal;
 use super::predicate::{Filter, Op};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::schema::Schema;
 use crate::value::AsValue;
 
+/// Keys, and the values that the first columns of all of them have.
+pub(super) struct Narrow {
+    pub(super) range: KeyRange,
+    pub(super) fixed: Vec<Literal>,
+}
+
+impl Narrow {
+    fn new(range: KeyRange, values: &[Value<'_>]) -> Narrow {
+        Narrow { range, fixed: values.iter().map(|value| Literal::new(*value)).collect() }
+    }
+}
+
 /// The keys whose first columns are `record`.
-pub(super) fn prefix(schema: &Schema, record: &impl Record) -> Result<KeyRange> {
+pub(super) fn prefix(schema: &Schema, record: &impl Record) -> Result<Narrow> {
     let values = key_values(schema, record)?;
-    KeyRange::prefix(schema.key_layout(), &values).map_err(|error| key_error(schema, error))
+    let range = KeyRange::prefix(schema.key_layout(), &values).map_err(|error| key_error(schema, error))?;
+    Ok(Narrow::new(range, &values))
 }
 
 /// The keys whose first columns are `record`, and whose next one starts with `text`.
-pub(super) fn starts_with(schema: &Schema, record: &impl Record, text: &impl AsValue) -> Result<KeyRange> {
+pub(super) fn starts_with(schema: &Schema, record: &impl Record, text: &impl AsValue) -> Result<Narrow> {
     let values = key_values(schema, record)?;
-    KeyRange::starts_with(schema.key_layout(), &values, text.as_value())
-        .map_err(|error| key_error(schema, error))
+    let range = KeyRange::starts_with(schema.key_layout(), &values, text.as_value())
+        .map_err(|error| key_error(schema, error))?;
+    Ok(Narrow::new(range, &values))
 }
 
 /// The keys between two records of as many columns as one likes.
@@ -58,8 +73,8 @@ fn key_error(schema: &Schema, error: KeyError) -> Error {
 }
 
 /// The keys that a filter can hold for, as far as comparisons of leading key columns tell: it may be wider than need
-/// be, never narrower.
-pub(super) fn implied(schema: &Schema, filter: &Filter) -> KeyRange {
+/// be, never narrower. The first columns of all keys that are asked about have the values `given`.
+pub(super) fn implied(schema: &Schema, given: &[Literal], filter: &Filter) -> KeyRange {
     let layout = schema.key_layout();
     let mut fixed: Vec<Value<'_>> = Vec::new();
     let mut range = KeyRange::all();
@@ -71,10 +86,13 @@ pub(super) fn implied(schema: &Schema, filter: &Filter) -> KeyRange {
                 range = range.intersect(&keys);
             }
         }
-        let equal = required().find(|&(_, op, value)| {
-            op == Op::Eq && narrowed(schema, &fixed, op, value, definition.descending).is_some()
-        });
-        let Some((_, _, value)) = equal else { break };
+        let equal = || {
+            let equal = required().find(|&(_, op, value)| {
+                op == Op::Eq && narrowed(schema, &fixed, op, value, definition.descending).is_some()
+            });
+            equal.map(|(_, _, value)| value)
+        };
+        let Some(value) = given.get(column).map(Literal::value).or_else(equal) else { break };
         fixed.push(value);
     }
     range

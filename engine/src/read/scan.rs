@@ -10,6 +10,8 @@ use std::sync::Arc;
 use encoded_key::KeyRange;
 use sstable::Direction;
 
+use super::bounds::Narrow;
+use super::literal::Literal;
 use super::pipeline::{Counter, Pipeline, Plan, Sink};
 use super::{Batches, Cursor, Predicate, ReadPoint, Records, Rows, bounds, partition};
 use crate::error::{Error, Result};
@@ -85,6 +87,8 @@ pub struct Scan {
     /// Pinned already: by `at`, or because it is a part of a scan.
     point: Option<ReadPoint>,
     range: KeyRange,
+    /// The values that the first columns of all keys of the range have, as far as it was said.
+    fixed: Vec<Literal>,
     /// All columns if there is none.
     projection: Option<Projection>,
     filter: Option<Predicate>,
@@ -100,6 +104,7 @@ impl Scan {
             source,
             point: None,
             range: KeyRange::all(),
+            fixed: Vec::new(),
             projection: None,
             filter: None,
             limit: None,
@@ -129,13 +134,13 @@ impl Scan {
     /// # Ok(()) }
     /// ```
     pub fn prefix(self, record: impl Record) -> Scan {
-        self.narrow(|schema| bounds::prefix(schema, &record))
+        self.narrow_to(|schema| bounds::prefix(schema, &record))
     }
 
     /// Only rows whose first key columns have the values of `record`, and whose next key column, a string or a binary,
     /// starts with `text`. For the first key column give a record without columns, such as `[] as [Value; 0]`.
     pub fn starts_with(self, record: impl Record, text: impl AsValue) -> Scan {
-        self.narrow(|schema| bounds::starts_with(schema, &record, &text))
+        self.narrow_to(|schema| bounds::starts_with(schema, &record, &text))
     }
 
     /// Only rows with keys in `range`, in the order of keys: where a column is descending, the greater value comes first.
@@ -150,7 +155,12 @@ impl Scan {
     /// # Ok(()) }
     /// ```
     pub fn range<R: Record>(self, range: impl RangeBounds<R>) -> Scan {
-        self.narrow(|schema| bounds::range(schema, range.start_bound(), range.end_bound()))
+        self.set(|scan| {
+            let schema = scan.source.reads().schema();
+            let range = bounds::range(schema, range.start_bound(), range.end_bound())?;
+            scan.range = scan.range.intersect(&range);
+            Ok(())
+        })
     }
 
     /// Gives only these columns, in this order. Fewer columns are cheaper, and key columns alone need no row at all.
@@ -170,7 +180,9 @@ impl Scan {
 
     /// Only rows for which `predicate` is true. It may name columns that are not given.
     ///
-    /// Comparisons of leading key columns also narrow the range of keys that is read.
+    /// Comparisons of leading key columns also narrow the range of keys that is read, and so do those of the columns that
+    /// follow a [`prefix`](Scan::prefix): of a key (host, time), `prefix((17,)).filter(column("time").ge(noon))` reads
+    /// nothing before noon. Joined by `or` or `not`, comparisons only choose among what is read.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -429,7 +441,7 @@ impl Scan {
     }
 
     /// The plan, and what it sees.
-    fn check(&self) -> Result<(Plan, ReadPoint)> {
+    pub(super) fn check(&self) -> Result<(Plan, ReadPoint)> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
@@ -437,7 +449,7 @@ impl Scan {
         let schema = reads.schema();
         let filter = self.filter.as_ref().map(|filter| filter.compile(schema)).transpose()?;
         let range = match &filter {
-            Some(filter) => self.range.intersect(&bounds::implied(schema, filter)),
+            Some(filter) => self.range.intersect(&bounds::implied(schema, &self.fixed, filter)),
             None => self.range.clone(),
         };
         let projection = match &self.projection {
@@ -456,9 +468,14 @@ impl Scan {
         Ok((Plan { reads, projection, filter, range, direction: self.direction, limit }, point))
     }
 
-    fn narrow(self, range: impl FnOnce(&Schema) -> Result<KeyRange>) -> Scan {
+    fn narrow_to(self, keys: impl FnOnce(&Schema) -> Result<Narrow>) -> Scan {
         self.set(|scan| {
-            scan.range = scan.range.intersect(&range(scan.source.reads().schema())?);
+            let Narrow { range, fixed } = keys(scan.source.reads().schema())?;
+            scan.range = scan.range.intersect(&range);
+            // Of two that contradict each other nothing is left, whichever stays.
+            if fixed.len() > scan.fixed.len() {
+                scan.fixed = fixed;
+            }
             Ok(())
         })
     }

@@ -8,7 +8,7 @@ use encoded_key::{Decimal, Type, Value};
 use super::model::{kind, schema};
 use super::world::{Values, World, printed, scanned};
 use crate::ErrorKind;
-use crate::read::column;
+use crate::read::{Scan, column};
 use crate::record::Record;
 use crate::schema::Schema;
 
@@ -407,4 +407,52 @@ fn partitions_are_of_similar_size() {
         let first = world.scan().reverse().partitions(4).expect("no error").swap_remove(0);
         assert_eq!(firsts(scanned(first.limit(1)).expect("no error")), ["3999"]);
     }
+}
+
+#[test]
+fn a_filter_on_the_columns_after_a_prefix_narrows_what_is_read() {
+    let schema = Schema::builder()
+        .key("host", Type::U32)
+        .key("time", Type::I64.descending())
+        .key("metric", Type::String)
+        .column("value", Type::U64)
+        .build()
+        .expect("a valid schema");
+    let mut rows = Vec::new();
+    for host in 0..3u32 {
+        rows.extend((0..10i64).flat_map(|time| ["cpu", "cpu_wait", "disk"].map(|m| (host, time, m, 1u64))));
+    }
+    let world = world(schema, Home::Both, rows);
+    let prefix = || world.scan().prefix((1,));
+    let same = |filtered: Scan, bounded: Scan, count: u64| {
+        let range = |scan: &Scan| scan.check().expect("a good scan").0.range;
+        assert_eq!(range(&filtered), range(&bounded), "{filtered:?}");
+        assert_eq!(filtered.clone().count().expect("no error"), count);
+        assert_eq!(scanned(filtered).expect("no error"), scanned(bounded).expect("no error"));
+    };
+    // Greater values come first.
+    same(prefix().filter(column("time").ge(7)), prefix().range(..=(1, 7)), 9);
+    same(
+        prefix().filter(column("time").lt(7)),
+        prefix().range((Bound::Excluded((1, 7)), Bound::Unbounded)),
+        21,
+    );
+    same(world.scan().filter(column("time").eq(4)).prefix((1,)), world.scan().prefix((1, 4)), 3);
+    same(
+        prefix().filter(column("time").eq(4).and(column("metric").starts_with("cpu"))),
+        world.scan().starts_with((1, 4), "cpu"),
+        2,
+    );
+    let after = (Bound::Excluded((1, 4, "cpu")), Bound::Unbounded);
+    let metrics = || world.scan().prefix((1, 4));
+    same(metrics().filter(column("metric").gt("cpu")), metrics().range(after), 2);
+    // What contradicts the prefix leaves nothing.
+    for empty in [prefix().filter(column("host").eq(2)), prefix().prefix((2, 3)).filter(column("time").eq(3))]
+    {
+        assert_eq!(empty.count().expect("no error"), 0);
+    }
+    // What does not narrow still filters.
+    let either = column("time").eq(4).or(column("metric").eq("disk"));
+    assert_eq!(prefix().filter(either).count().expect("no error"), 12);
+    assert_eq!(prefix().filter(column("metric").eq("cpu")).count().expect("no error"), 10);
 }
