@@ -123,6 +123,21 @@ fn what_a_kill_leaves_is_read_as_it_would_be_recovered_and_left_as_it_is() {
 }
 
 #[test]
+fn what_is_replayed_is_one_memtable_however_little_memory_there_is() {
+    const ROWS: u32 = 10_000;
+    let dir = scratch();
+    let (engine, table) = (Engine::open(dir.path(), lazy()).expect("it opens"), "t");
+    upsert(&plain_table(&engine), 0..ROWS);
+    let little = Options { memory_bytes: 256 << 10, ..reading() };
+    let reader = Engine::open_read_only(dir.path(), little).expect("it opens");
+    let table = reader.existing_table(table).expect("it is there");
+    let stats = table.stats();
+    assert_eq!((stats.sealed_memtables, stats.index_runs), (0, 0), "{stats}");
+    assert!(stats.memtable_bytes > 1 << 20, "{stats}");
+    assert_eq!(table.count().expect("a count"), u64::from(ROWS));
+}
+
+#[test]
 fn beside_a_writer_that_rests_no_byte_nor_time_changes_and_the_writer_notices_nothing() {
     let dir = scratch();
     let (writer, table) = filled(dir.path(), lazy());

@@ -34,6 +34,7 @@ use crate::commit::{Ticket, mem_op};
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files};
 use crate::manifest::{self, Manifest, State};
+use crate::memtable::MEMTABLE_BYTES_MAX;
 use crate::options::Options;
 use crate::runtime::Clock;
 use crate::tablet::Tablet;
@@ -45,6 +46,10 @@ const SAME_TRIES: u32 = 3;
 /// Between two tries, at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// At which size a memtable is sealed. None is ever flushed, and a read looks into each: the fewer the better. The rest is
+/// room for the batch that is larger.
+const SEAL_BYTES: usize = MEMTABLE_BYTES_MAX / 2;
 
 /// What a try has seen of the directory: numbers and lengths, in the order in which they were met.
 type Seen = Vec<u64>;
@@ -107,7 +112,7 @@ fn attempt(
 
     let attested = state.attested.unwrap_or_default();
     let scan = wal::scan_attested(&log_options(&options, dir), state.log_start, &segments, attested)?;
-    let mut remembering = Remembering::new(&options, &catalog);
+    let mut remembering = Remembering::new(&catalog);
     // The replay notes what it has come to; what is in force is what the manifest says.
     let mut replayed = state.clone();
     let (mut report, _) = replay::walk(&scan, &mut replayed, &mut remembering)?;
@@ -150,14 +155,13 @@ struct Remembering {
     tablets: BTreeMap<TabletId, Arc<Tablet>>,
     /// Those that the batch has an operation of; some of them twice.
     touched: Vec<TabletId>,
-    seal_bytes: usize,
 }
 
 impl Remembering {
-    fn new(options: &Options, catalog: &Catalog) -> Remembering {
+    fn new(catalog: &Catalog) -> Remembering {
         let tablet = |table: &Arc<TableCore>| (table.tablet.id, Arc::clone(&table.tablet));
         let tablets = catalog.all().iter().map(tablet).collect();
-        Remembering { tablets, touched: Vec::new(), seal_bytes: options.memtable_seal_bytes() }
+        Remembering { tablets, touched: Vec::new() }
     }
 }
 
@@ -174,7 +178,7 @@ impl Sink for Remembering {
         for id in self.touched.drain(..) {
             let tablet = &self.tablets[&id];
             tablet.count_replayed();
-            if tablet.view.pin().active().bytes() >= self.seal_bytes {
+            if tablet.view.pin().active().bytes() >= SEAL_BYTES {
                 tablet.seal();
             }
         }
