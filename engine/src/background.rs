@@ -1,7 +1,7 @@
 //! Background work: which there is, and who does it.
 //!
-//! With threads, one flushes, one or more compact and one keeps house, each woken by its signal. In the inline mode callers'
-//! threads do the same work, one piece at a time, in a seeded order.
+//! With threads, one flushes, one or more compact and one keeps house, each woken by its signal; one more tells of events, if
+//! anybody listens. In the inline mode callers' threads do the same work, one piece at a time, in a seeded order.
 //!
 //! Invariant: a panic in a worker poisons the engine and wakes all that wait; it takes nothing else down.
 
@@ -17,6 +17,7 @@ use crate::compaction::Eagerness;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::Edit;
+use crate::runtime::Workers;
 use crate::{compaction, flush, metrics};
 
 /// How often the house is kept without a signal.
@@ -31,24 +32,24 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
     if core.is_inline() {
         return Ok(());
     }
-    spawn(core, "flush", |core| {
+    spawn(core, &core.workers, "flush", |core| {
         core.signals.flush.wait(IDLE_PERIOD);
         run_flushes(core);
     })?;
     // While writers are slowed, compaction may have the whole machine: what it does not use is lost to all.
     for _ in 0..core.compaction_threads() {
-        spawn(core, "compact", compact)?;
+        spawn(core, &core.workers, "compact", compact)?;
     }
     if core.events.are_wanted() {
         let last_published = Mutex::new(Duration::ZERO);
-        spawn(core, "events", move |core| {
+        spawn(core, &core.teller, "events", move |core| {
             core.events.signal.wait(PUBLISHING_PERIOD);
             core.events.deliver();
             publish_in_time(core, &mut last_published.lock());
         })?;
     }
     let last_sync = Mutex::new(core.clock.now());
-    spawn(core, "house", move |core| {
+    spawn(core, &core.workers, "house", move |core| {
         core.signals.housekeeping.wait(HOUSEKEEPING_PERIOD);
         keep_house(core);
         sync_in_time(core, &mut last_sync.lock());
@@ -73,17 +74,24 @@ fn compact(core: &Core) {
     }
 }
 
-fn spawn(core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) -> Result<(), Error> {
+/// Starts one of the threads of `workers`: it works until they are told to stop.
+fn spawn(
+    core: &Arc<Core>,
+    workers: &Workers,
+    name: &str,
+    work: impl Fn(&Core) + Send + 'static,
+) -> Result<(), Error> {
     let shared = Arc::clone(core);
+    let stop = Arc::clone(workers.stopping());
     let body = move || {
-        while !is_stopping(&shared) {
+        while !stop.load(Ordering::Acquire) {
             if catch_unwind(AssertUnwindSafe(|| work(&shared))).is_err() {
                 shared.health.poison(&Error::new(ErrorKind::Io, "a background worker panicked"));
                 break;
             }
         }
     };
-    core.workers.spawn(name, body).map_err(|error| Error::io("starting a thread", error))
+    workers.spawn(name, body).map_err(|error| Error::io("starting a thread", error))
 }
 
 fn is_stopping(core: &Core) -> bool {
@@ -124,17 +132,33 @@ pub(crate) fn keep_house(core: &Core) {
 
 /// Lends the block cache what the memtables do not need of their half of the memory.
 ///
-/// They get it back as soon as they grow, and keep it until writers are idle. What is left to them is always a memtable
-/// more than there is, so that it is not used up before this looks again.
+/// They get it back as soon as they grow, also while housekeeping is long in a sync: whoever commits looks, see
+/// [`take_memory_back`]. They keep it until writers are idle. What is left to them is always a memtable more than there is,
+/// so that it is not used up before somebody looks again.
 fn share_memory(core: &Core) {
+    let Some(_turn) = core.memory_turn.try_lock() else { return };
     let (memory, memtables_max) = (core.options.memory_bytes, core.options.memtable_bytes_max());
     // In steps, because a change goes through all of the cache.
     let step = (memtables_max / 8).max(1);
-    let needed = core.stall.used() + core.options.memtable_seal_bytes();
-    let needed = needed.next_multiple_of(step).min(memtables_max);
+    let needed = memtables_need(core).next_multiple_of(step).min(memtables_max);
     let left = memory - core.cache.bytes_max();
     if needed > left || needed < left && core.stall.is_idle(core.clock.now()) {
         core.cache.set_bytes_max(memory - needed);
+    }
+}
+
+/// What memtables hold, and one more.
+fn memtables_need(core: &Core) -> usize {
+    core.stall.used() + core.options.memtable_seal_bytes()
+}
+
+/// Called after each commit: takes back from the cache what memtables have grown into. Nearly always that is nothing, which
+/// two loads tell.
+#[inline]
+pub(crate) fn take_memory_back(core: &Core) {
+    let left = core.options.memory_bytes - core.cache.bytes_max();
+    if memtables_need(core).min(core.options.memtable_bytes_max()) > left {
+        share_memory(core);
     }
 }
 
@@ -174,7 +198,7 @@ fn publish_in_time(core: &Core, last: &mut Duration) {
     let now = core.clock.now();
     if now >= *last + PUBLISHING_PERIOD {
         *last = now;
-        metrics::publish(core);
+        metrics::publish(core, &core.published);
     }
 }
 
@@ -219,13 +243,39 @@ mod tests {
     use vfs::SimFs;
 
     use super::*;
-    use crate::{Durability, Engine, Options, RuntimeMode, Schema, Type};
+    use crate::{Durability, Engine, Options, RuntimeMode, Schema, Table, Type};
 
     const MEMORY: usize = 1 << 20;
     const MEMTABLE: usize = 64 << 10;
 
     #[test]
-    fn the_cache_borrows_what_the_memtables_leave_and_gives_it_back() {
+    fn the_cache_gives_back_what_it_borrows_although_nobody_keeps_house() {
+        let (engine, tables) = engine_with_tables(3);
+        let core = engine.core();
+        core.clock.sleep(Duration::from_secs(60));
+        keep_house(core);
+        let left = || MEMORY - core.cache.bytes_max();
+        assert_eq!(left(), MEMTABLE);
+        let mut id = 0u64;
+        while core.stall.used() < MEMORY / 2 {
+            // In turn, so that what grows is not what is sealed.
+            let table = &tables[usize::try_from(id / 100).expect("small") % tables.len()];
+            let mut batch = engine.batch();
+            for _ in 0..100 {
+                batch.upsert(table, (id, "text")).expect("it fits");
+                id += 1;
+            }
+            batch.commit(Durability::Buffered).expect("healthy");
+            let used = core.stall.used();
+            assert!(left() >= (used + MEMTABLE).min(MEMORY / 2), "{} for {used}", left());
+        }
+        let mut transaction = engine.transaction();
+        transaction.upsert(&tables[0], (id, "text")).expect("it fits");
+        transaction.commit(Durability::Buffered).expect("nobody else");
+        assert_eq!(left(), MEMORY / 2);
+    }
+
+    fn engine_with_tables(count: usize) -> (Engine, Vec<Table>) {
         let engine = Engine::open(
             "/db",
             Options {
@@ -237,10 +287,17 @@ mod tests {
             },
         )
         .expect("it opens");
-        let schema = Schema::builder().key("id", Type::U64).column("text", Type::String).build();
-        let table = engine.create_table("t", schema.expect("a schema")).expect("it is new");
-        let core = engine.core();
-        core.inline_turn.lock().only_on_demand = true;
+        let schema = || Schema::builder().key("id", Type::U64).column("text", Type::String).build();
+        let create = |number: usize| engine.create_table(&format!("t{number}"), schema()?);
+        let tables = (0..count).map(create).collect::<Result<_, _>>().expect("they are new");
+        engine.core().inline_turn.lock().only_on_demand = true;
+        (engine, tables)
+    }
+
+    #[test]
+    fn the_cache_borrows_what_the_memtables_leave_and_gives_it_back() {
+        let (engine, tables) = engine_with_tables(1);
+        let (core, table) = (engine.core(), &tables[0]);
         let left = || MEMORY - core.cache.bytes_max();
         assert_eq!(left(), MEMORY / 2);
 
@@ -252,7 +309,7 @@ mod tests {
         while core.stall.used() < MEMORY / 4 {
             let mut batch = engine.batch();
             for _ in 0..100 {
-                batch.upsert(&table, (id, "text")).expect("it fits");
+                batch.upsert(table, (id, "text")).expect("it fits");
                 id += 1;
             }
             batch.commit(Durability::Buffered).expect("healthy");

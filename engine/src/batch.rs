@@ -18,6 +18,7 @@ use std::sync::Arc;
 use codec::Version;
 use sync::Mutex;
 
+use crate::background::take_memory_back;
 use crate::catalog::TableCore;
 use crate::commit::{Expectation, Refusal, Saw, Submission, Ticket};
 use crate::core::{Core, Handle};
@@ -233,6 +234,7 @@ pub(crate) fn commit(
     } else {
         commit_checked(core, buffer, durability)
     };
+    take_memory_back(core);
     core.run_inline_work();
     core.tell_inline();
     committed

@@ -96,11 +96,13 @@ impl Catalog {
         }
     }
 
-    /// The name of the table of this tablet; none once it is dropped.
-    pub(crate) fn name_of(&self, tablet: &Tablet) -> String {
+    /// The names of the tables of these tablets, for people: `(dropped)` for one that is no more.
+    pub(crate) fn names_of<'a>(&self, tablets: impl IntoIterator<Item = &'a Arc<Tablet>>) -> Vec<String> {
         let tables = self.tables.read();
-        let found = tables.values().find(|table| table.tablet.id == tablet.id);
-        found.map_or_else(|| "(dropped)".to_owned(), |table| table.name.clone())
+        let names: BTreeMap<_, _> =
+            tables.values().map(|table| (table.tablet.id, table.name.as_str())).collect();
+        let name = |tablet: &Arc<Tablet>| names.get(&tablet.id).copied().unwrap_or("(dropped)").to_owned();
+        tablets.into_iter().map(name).collect()
     }
 
     /// All tables, by name.

@@ -234,19 +234,21 @@ pub(crate) fn note_debt<'a>(core: &Core, changed: impl IntoIterator<Item = &'a A
 pub(crate) fn run(core: &Core, job: &CompactionJob) -> Result<(), Error> {
     let start = core.clock.now();
     let Work { inputs, moving, bytes, .. } = &job.work;
-    let span = tracing::info_span!("compaction", tablet = %job.tablet.id, runs = inputs.len(), bytes);
-    let _span = span.entered();
-    let table = || core.catalog.name_of(&job.tablet);
+    let (runs, rowsets) = (inputs.len(), moving.len());
+    let _span = tracing::info_span!("compaction", tablet = %job.tablet.id, runs, rowsets, bytes).entered();
+    // Looked up once: a table that is dropped meanwhile is the same one at the end.
+    let table =
+        if core.events.are_wanted() { core.catalog.names_of([&job.tablet]).remove(0) } else { String::new() };
     core.events.raise(|| Event::CompactionBegun {
-        table: table(),
-        runs: inputs.len() as u64,
-        rowsets: moving.len() as u64,
+        table: table.clone(),
+        runs: runs as u64,
+        rowsets: rowsets as u64,
         bytes: *bytes,
     });
     let result = merge_and_install(core, job);
     let took = core.clock.now().saturating_sub(start);
     core.counters.note_compaction_time(took);
-    core.events.raise(|| Event::CompactionEnded { table: table(), took, result: result.clone() });
+    core.events.raise(|| Event::CompactionEnded { table, took, result: result.clone() });
     match &result {
         Ok(_) => core.backoff.succeeded(),
         Err(error) if job.tablet.compacting.cancel().load(Ordering::Acquire) => {
@@ -447,6 +449,9 @@ fn install(
         |state| {
             core.commit.raise_ceiling(state.version_ceiling);
             let gone: Vec<RowsetId> = dead.borrow().iter().map(|rowset| rowset.id()).collect();
+            // Before anybody sees them: another compaction may be done with them at once.
+            tell_files(core, merged.outcome.files.iter().map(|file| &file.info), FileKind::Index);
+            tell_files(core, merged.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
             job.tablet.view.replace(|view| {
                 let next = change.apply(view);
                 TabletView { rowsets: Arc::new(next.rowsets.with(&gone, [])), ..next }
@@ -457,8 +462,6 @@ fn install(
     if installed.is_none() {
         return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped under its compaction"));
     }
-    tell_files(core, merged.outcome.files.iter().map(|file| &file.info), FileKind::Index);
-    tell_files(core, merged.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
     Ok(retire(core, job, merged, dead.take()))
 }
 

@@ -5,9 +5,9 @@
 //! keep nothing open.
 //!
 //! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
-//! cell. Under the leaves (registry, catalog, health, obsolete list, events, signals, waiters) no other lock is taken; under
-//! the queue's only a waiter's. Nothing that a reader or a writer waits for is held across disk work, but for the stage,
-//! which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
+//! cell. Under the leaves (registry, catalog, health, stall, obsolete list, events, signals, waiters) no other lock is taken,
+//! but that an event may be raised under any; under the queue's only a waiter's. Nothing that a reader or a writer waits
+//! for is held across disk work, but for the stage, which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +28,7 @@ use crate::events::Events;
 use crate::files::Files;
 use crate::health::HealthCell;
 use crate::manifest::Manifest;
+use crate::metrics::Published;
 use crate::options::{Options, RuntimeMode};
 use crate::read::ReadPoint;
 use crate::runtime::{Chance, Clock, Signal, Workers};
@@ -80,12 +81,17 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) chance: Chance,
     pub(crate) workers: Workers,
+    /// The thread that tells of events. Closing waits for it last, with nothing held: a listener may be closing, too.
+    pub(crate) teller: Workers,
     pub(crate) signals: Signals,
     pub(crate) backoff: Backoff,
     pub(crate) compaction_permits: Permits,
     pub(crate) counters: Counters,
     pub(crate) events: Arc<Events>,
+    pub(crate) published: Published,
     pub(crate) buffers: BufferPool,
+    /// Of the thread that divides the memory between memtables and cache.
+    pub(crate) memory_turn: Mutex<()>,
     /// Held by the thread that does inline work: one at a time, as with one worker.
     pub(crate) inline_turn: Mutex<InlineTurn>,
     /// Shared by callers' threads that write files or edits themselves, from a check of the health on. Closing takes it

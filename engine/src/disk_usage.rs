@@ -25,9 +25,11 @@ pub struct DiskUsage {
     pub log_bytes: u64,
     /// The manifest, and the file that names it.
     pub manifest_bytes: u64,
-    /// What has left the view and goes with its last reader, log segments and manifests included.
+    /// What has left the view and goes with its last reader, log segments and manifests included; and what could not be
+    /// deleted, and goes with the next open.
     pub obsolete_bytes: u64,
-    /// Index runs and rowsets that a flush or a compaction writes now.
+    /// Index runs and rowsets that a flush or a compaction writes now. Of an engine that is
+    /// [open for reading only](crate::Engine::open_read_only): those that were not in force, whatever the reason.
     pub unfinished_bytes: u64,
     /// What recoveries saved of torn logs, and files that are none of ours.
     pub other_bytes: u64,
@@ -59,12 +61,16 @@ impl DiskUsage {
         let in_force = in_force(core);
         gone.extend(core.files.obsolete());
         gone.extend(before.difference(&in_force));
+        // Of another process's obsolete files only the order of numbers tells.
+        let needed_from = if core.health.is_read_only() { needed_from(core) } else { NeededFrom::default() };
         let mut usage = DiskUsage::default();
         for entry in listed.iter().filter(|entry| entry.is_file) {
             usage.files += 1;
             let name = entry.name.to_str();
             let part = match name.and_then(parse_name) {
                 Some(file) if gone.contains(&file) => &mut usage.obsolete_bytes,
+                Some((id, FileKind::Log)) if id < needed_from.log => &mut usage.obsolete_bytes,
+                Some((id, FileKind::Manifest)) if id < needed_from.manifest => &mut usage.obsolete_bytes,
                 Some((_, FileKind::Log)) => &mut usage.log_bytes,
                 Some((_, FileKind::Manifest)) => &mut usage.manifest_bytes,
                 Some(file @ (_, FileKind::Index)) if in_force.contains(&file) => &mut usage.index_bytes,
@@ -77,6 +83,19 @@ impl DiskUsage {
         }
         Ok(usage)
     }
+}
+
+/// The first segments that are needed.
+#[derive(Default)]
+struct NeededFrom {
+    log: FileId,
+    manifest: FileId,
+}
+
+fn needed_from(core: &Core) -> NeededFrom {
+    let log = core.log.segments().first().map(|segment| segment.id);
+    let manifest = core.manifest.segments().first().copied();
+    NeededFrom { log: log.unwrap_or_default(), manifest: manifest.unwrap_or_default() }
 }
 
 /// The index files and rowsets of all tables.

@@ -20,7 +20,7 @@ use crate::events::Events;
 use crate::flush;
 use crate::health::{Health, HealthCell};
 use crate::manifest::{self, Edit, Owner, TableDesc};
-use crate::metrics;
+use crate::metrics::{self, Published};
 use crate::options::{Durability, Options, RuntimeMode};
 use crate::recovery::{self, Recovered, RecoveryReport};
 use crate::runtime::{Chance, Clock, Workers};
@@ -89,10 +89,10 @@ impl Engine {
     /// `InvalidArgument` for options that contradict themselves, `Locked` if the database is open already, here or in
     /// another process, `UnsupportedFormat` if a newer version wrote it, `Corruption` if it is damaged or is not a
     /// database, `ReadOnly`, `NoSpace`, `Io`. The directory is as before then, but for files that nothing names.
-    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Engine, Error> {
+    pub fn open(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
-        let _span = tracing::info_span!("recovery", dir = %dir.display()).entered();
+        let _span = tracing::info_span!("recovery", dir = %dir.display(), read_only = false).entered();
         recovery::prepare_directory(&*options.fs, dir, options.create_if_missing)?;
         // A newer format is refused before even the lock is taken.
         let current = manifest::read_current(&*options.fs, dir)?;
@@ -102,7 +102,7 @@ impl Engine {
         let lock = recovery::lock(&*options.fs, dir)?;
         let cache = sstable::Cache::new(options.cache_bytes());
         let recovered = recovery::recover(&options, dir, &cache)?;
-        let events = Arc::new(Events::new(options.listener.clone()));
+        let events = Arc::new(Events::new(dir, options.listener.take()));
         let health = HealthCell::new(Arc::clone(&events));
         let (core, report) = assemble(options, recovered, cache, health, events, lock);
         compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
@@ -120,9 +120,9 @@ impl Engine {
     /// it. For later ones open again. A database that was not closed is read as its next open would recover it.
     ///
     /// What the log holds is kept in memory, since nothing can be flushed: about as much as
-    /// [`log_bytes_max`](Options::log_bytes_max) of who writes it, on top of [`memory_bytes`](Options::memory_bytes), half of
-    /// which is for blocks. The files that it reads stay open, and on the disk, until it is closed, also if the writer
-    /// deletes them meanwhile.
+    /// [`log_bytes_max`](Options::log_bytes_max) of who writes it, on top of [`memory_bytes`](Options::memory_bytes),
+    /// half of which is for blocks. Each table has it in one memtable, however little memory there is. The files that
+    /// it reads stay open, and on the disk, until it is closed, also if the writer deletes them meanwhile.
     ///
     /// Every write answers `ReadOnly`. Beside the file system and the memory no option is used.
     ///
@@ -147,15 +147,19 @@ impl Engine {
     /// `InvalidArgument` if there is no database, `UnsupportedFormat` if a newer version wrote it, `Corruption`, `Io`.
     /// Beside a writer that is so quick that no state could be had in a hundred tries, the last try's.
     pub fn open_read_only(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
+        let dir = dir.as_ref();
         options.validate()?;
+        let _span = tracing::info_span!("recovery", dir = %dir.display(), read_only = true).entered();
         let cache = sstable::Cache::new(options.cache_bytes());
-        let recovered = recovery::open_read_only(&options, dir.as_ref(), &cache)?;
+        let recovered = recovery::open_read_only(&options, dir, &cache)?;
         // From here on the directory stands still.
         options.fs = Arc::clone(&recovered.parts.files.fs);
+        options.listener = None;
         let health = HealthCell::read_only();
         let (core, report) = assemble(options, recovered, cache, health, Arc::default(), Box::new(NoLock));
         let replayed = core.catalog.all().iter().map(|table| table.tablet.memory().bytes).sum();
         core.stall.grow(replayed);
+        compaction::note_debt(&core, core.catalog.all().iter().map(|table| &table.tablet));
         Ok(Engine { handle: Arc::new(Handle { core }), report })
     }
 
@@ -330,6 +334,12 @@ impl Engine {
     /// # Errors
     /// `NoSuchTable`, `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn drop_table(&self, name: &str) -> Result<(), Error> {
+        let dropped = self.drop_table_as_caller(name);
+        self.core().tell_inline();
+        dropped
+    }
+
+    fn drop_table_as_caller(&self, name: &str) -> Result<(), Error> {
         let core = self.core();
         let _caller = core.callers.read();
         core.health.check_writable()?;
@@ -548,6 +558,7 @@ impl Engine {
         self.core().signals.flush.set();
         self.core().signals.compaction.set();
         self.core().run_inline_flushes();
+        self.core().tell_inline();
         Ok(())
     }
 
@@ -644,8 +655,10 @@ fn assemble(
         RuntimeMode::Threads => 0,
         RuntimeMode::Inline { seed } => seed,
     };
+    // Of an engine that reads only, memory slows nobody.
+    let memtable_bytes_max = if health.is_read_only() { usize::MAX } else { options.memtable_bytes_max() };
     let core = Core {
-        stall: Stall::new(options.memtable_bytes_max()).telling(Arc::clone(&events)),
+        stall: Stall::new(memtable_bytes_max).telling(Arc::clone(&events)),
         options,
         files: parts.files,
         cache,
@@ -659,14 +672,17 @@ fn assemble(
         commit: Commit::new(parts.first_version, parts.ceiling),
         health,
         events,
+        published: Published::default(),
         clock,
         chance: Chance::new(seed),
         workers: Workers::default(),
+        teller: Workers::default(),
         signals: Signals::default(),
         backoff: Backoff::default(),
         compaction_permits: Permits::default(),
         counters: Counters::default(),
         buffers: BufferPool::default(),
+        memory_turn: Mutex::default(),
         inline_turn: Mutex::default(),
         callers: RwLock::default(),
         lock: Mutex::new(Some(lock)),
@@ -693,7 +709,6 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
         table.tablet.compacting.set_cancelled(true);
     }
     core.signals.end();
-    core.events.signal.set_for_good();
     core.workers.join();
     core.stall.end();
     let callers = core.callers.write();
@@ -714,8 +729,12 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     drop(callers);
     *lock = None;
     drop(lock);
+    // With nothing held: a listener that closes as well finds it done.
+    core.events.end();
+    core.teller.stop();
+    core.teller.join();
     core.events.deliver();
-    metrics::publish(core);
+    metrics::publish(core, &core.published);
     result
 }
 

@@ -7,12 +7,17 @@
 //! Invariant: the listener is called with no lock of the engine held, by one thread at a time, in the order in which things
 //! happened.
 //! Invariant: the queue is bounded. What does not fit is counted, and the listener is told how much it missed.
+//! Invariant: who changes something of which listeners hear raises the event before anybody else can change it further,
+//! under the lock of what changes if there is one. Else the order in the queue is not that of what happened.
 //!
-//! Lock order: the queue is a leaf. The turn is taken with nothing held.
+//! Lock order: the queue, the signal and the listener's cell are leaves below all other leaves. The turn is taken with
+//! nothing held.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sync::Mutex;
@@ -28,9 +33,12 @@ const WAITING_MAX: usize = 4096;
 /// Is told what an engine does; see [`Options::listener`](crate::Options::listener). Closures are listeners.
 ///
 /// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other. It may
-/// call the engine, but not wait in it for ever: closing waits until it has heard everything. A panic of a listener is
-/// caught and logged. An engine that is [open for reading only](crate::Engine::open_read_only) tells nothing. Who keeps an [`Engine`](crate::Engine) in its listener keeps it open until it is closed by
-/// [`Engine::close`](crate::Engine::close).
+/// call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits until it
+/// has heard everything. (A close from within the listener does not: what is left is told after it returns.) A panic of a
+/// listener is caught and logged. An engine that is [open for reading only](crate::Engine::open_read_only) tells nothing.
+///
+/// Who keeps an [`Engine`](crate::Engine) in its listener keeps it open until it is closed by
+/// [`Engine::close`](crate::Engine::close); then the engine lets go of the listener.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
@@ -78,7 +86,7 @@ pub enum Event {
     /// A flush begins: memtables are written to files.
     #[non_exhaustive]
     FlushBegun {
-        /// The tables whose memtables they are. A table can be there twice.
+        /// The tables whose memtables they are. A table can be there twice; one that was dropped is `(dropped)`.
         tables: Vec<String>,
         /// Memory of the memtables.
         memtable_bytes: u64,
@@ -90,7 +98,8 @@ pub enum Event {
         tables: Vec<String>,
         /// How long it took.
         took: Duration,
-        /// What it wrote, or why it failed: then the memtables stay, and [`Event::HealthChanged`] follows.
+        /// What it wrote, or why it failed: then the memtables stay, and unless the engine is being closed
+        /// [`Event::HealthChanged`] follows.
         result: Result<FlushSummary, Error>,
     },
     /// A compaction begins: index runs are merged, perhaps rows move.
@@ -112,19 +121,22 @@ pub enum Event {
         table: String,
         /// How long it took.
         took: Duration,
-        /// What it did, or why it failed: then its inputs stay in force, and it is tried again later.
+        /// What it did, or why it failed: then its inputs stay in force, and it is tried again later. One that a close
+        /// or a drop of its table has cut short is told as failed, and not counted in
+        /// [`Stats::failed_compactions`](crate::Stats::failed_compactions).
         result: Result<CompactionSummary, Error>,
     },
-    /// Writers are slowed from now on, or stopped, if they were slowed before.
+    /// Writers are slowed from now on, or, if they were before, for another cause: told at once if they are stopped, else
+    /// not more often than once a second.
     #[non_exhaustive]
     StallBegun {
-        /// What is behind.
+        /// What they wait for.
         cause: StallCause,
     },
-    /// For a second no writer was slowed.
+    /// For a second no writer was slowed, or the engine is closed.
     #[non_exhaustive]
     StallEnded {
-        /// From the first batch that was slowed to the last.
+        /// From when the first batch was slowed until the last one was let go.
         took: Duration,
     },
     /// The engine takes writes no more, or again. Failures in the background show here.
@@ -191,10 +203,15 @@ struct Queue {
     missed: u64,
 }
 
-/// The way from the engine to its listener.
+/// The way from the engine to its listener. By default there is none.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    listener: Option<Arc<dyn EventListener>>,
+    /// The directory: metrics are told apart by it.
+    database: String,
+    listener: Mutex<Option<Arc<dyn EventListener>>>,
+    are_wanted: AtomicBool,
+    /// Nothing is raised any more.
+    are_over: AtomicBool,
     queue: Mutex<Queue>,
     /// Wakes the thread that tells.
     pub(crate) signal: Signal,
@@ -203,14 +220,26 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(listener: Option<Arc<dyn EventListener>>) -> Events {
-        Events { listener, ..Events::default() }
+    pub(crate) fn new(dir: &Path, listener: Option<Arc<dyn EventListener>>) -> Events {
+        let are_wanted = cfg!(feature = "metrics") || listener.is_some();
+        Events {
+            database: dir.display().to_string(),
+            listener: Mutex::new(listener),
+            are_wanted: AtomicBool::new(are_wanted),
+            ..Events::default()
+        }
     }
 
     /// Whether anybody listens. If not, events are not even made.
     #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
-        cfg!(feature = "metrics") || self.listener.is_some()
+        self.are_wanted.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is raised any more: once all is told, the listener is let go of.
+    pub(crate) fn end(&self) {
+        self.are_over.store(true, Ordering::Release);
+        self.signal.set_for_good();
     }
 
     /// Puts an event into the queue.
@@ -235,30 +264,51 @@ impl Events {
 
     /// Tells the listener all that waits. Call with no lock held.
     pub(crate) fn deliver(&self) {
-        // Who is at it already, perhaps this very thread, goes on until the queue is empty.
-        let Some(_turn) = self.turn.try_lock() else { return };
         loop {
-            let Queue { events, missed } = std::mem::take(&mut *self.queue.lock());
-            if events.is_empty() && missed == 0 {
-                return;
+            // Who is at it already, perhaps this very thread, goes on until the queue is empty.
+            let Some(turn) = self.turn.try_lock() else { return };
+            let listener = self.listener.lock().clone();
+            while let Some(Queue { events, missed }) = self.take() {
+                events.iter().for_each(|event| self.tell(listener.as_deref(), event));
+                if missed > 0 {
+                    self.tell(listener.as_deref(), &Event::Missed { events: missed });
+                }
             }
-            events.iter().for_each(|event| self.tell(event));
-            if missed > 0 {
-                self.tell(&Event::Missed { events: missed });
+            if self.are_over.load(Ordering::Acquire) {
+                self.are_wanted.store(false, Ordering::Relaxed);
+                drop(self.listener.lock().take());
+            }
+            drop(turn);
+            // It may hold the last handle of the engine.
+            drop(listener);
+            // What was raised after the last look, by somebody who then found the turn taken.
+            if self.queue.lock().is_empty() {
+                return;
             }
         }
     }
 
-    fn tell(&self, event: &Event) {
+    fn take(&self) -> Option<Queue> {
+        let taken = std::mem::take(&mut *self.queue.lock());
+        (!taken.is_empty()).then_some(taken)
+    }
+
+    fn tell(&self, listener: Option<&dyn EventListener>, event: &Event) {
         let told = catch_unwind(AssertUnwindSafe(|| {
-            crate::metrics::note(event);
-            if let Some(listener) = &self.listener {
+            crate::metrics::note(&self.database, event);
+            if let Some(listener) = listener {
                 listener.on_event(event);
             }
         }));
         if told.is_err() {
             tracing::error!(?event, "a listener panicked");
         }
+    }
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.missed == 0
     }
 }
 
@@ -269,7 +319,7 @@ mod tests {
     use super::*;
 
     fn listening(listener: impl EventListener + 'static) -> Events {
-        Events::new(Some(Arc::new(listener)))
+        Events::new(Path::new("/db"), Some(Arc::new(listener)))
     }
 
     fn deleted(number: usize) -> Event {
@@ -343,7 +393,7 @@ mod tests {
 
     #[test]
     fn without_a_listener_no_event_is_made() {
-        let events = Events::default();
+        let events = Events::new(Path::new("/db"), None);
         let mut is_made = false;
         events.raise(|| {
             is_made = true;
@@ -351,5 +401,51 @@ mod tests {
         });
         events.deliver();
         assert_eq!(is_made, cfg!(feature = "metrics"), "nobody listens");
+    }
+
+    #[test]
+    fn what_is_raised_while_another_ends_to_tell_is_told() {
+        let heard = Arc::new(AtomicU64::new(0));
+        let events = Arc::new(listening({
+            let heard = Arc::clone(&heard);
+            move |event: &Event| {
+                // One that is slow for once misses some, and is told how many.
+                let events = if let Event::Missed { events } = event { *events } else { 1 };
+                heard.fetch_add(events, Ordering::Relaxed);
+            }
+        }));
+        const EACH: u64 = 20_000;
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let events = Arc::clone(&events);
+                std::thread::spawn(move || {
+                    for number in 0..EACH {
+                        events.raise(|| deleted(usize::try_from(number).expect("small")));
+                        events.deliver();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(heard.load(Ordering::Relaxed), 2 * EACH, "without another call");
+    }
+
+    #[test]
+    fn once_all_is_told_the_listener_is_let_go_of() {
+        let heard = Arc::new(AtomicU64::new(0));
+        let events = listening({
+            let heard = Arc::clone(&heard);
+            move |_: &Event| {
+                heard.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        events.raise(|| deleted(1));
+        events.deliver();
+        assert_eq!(Arc::strong_count(&heard), 2);
+        events.raise(|| deleted(2));
+        events.end();
+        events.deliver();
+        assert_eq!((heard.load(Ordering::Relaxed), Arc::strong_count(&heard)), (2, 1));
+        assert!(!events.are_wanted());
     }
 }

@@ -75,6 +75,8 @@ enum Obsolete {
     Unnamed(FileId, FileKind),
     /// A file that is being deleted.
     Deleting(FileId, FileKind),
+    /// A file that could not be deleted, and stays until the next open.
+    Stuck(FileId, FileKind),
 }
 
 impl Obsolete {
@@ -82,7 +84,9 @@ impl Obsolete {
         match self {
             Obsolete::Index(file) => (file.info.id, FileKind::Index),
             Obsolete::Rows(rowset) => (rowset.id().into(), FileKind::Rows),
-            Obsolete::Unnamed(id, kind) | Obsolete::Deleting(id, kind) => (*id, *kind),
+            Obsolete::Unnamed(id, kind) | Obsolete::Deleting(id, kind) | Obsolete::Stuck(id, kind) => {
+                (*id, *kind)
+            }
         }
     }
 
@@ -91,7 +95,7 @@ impl Obsolete {
             Obsolete::Index(file) => Arc::strong_count(file) == 1,
             Obsolete::Rows(rowset) => Arc::strong_count(rowset) == 1,
             Obsolete::Unnamed(..) => true,
-            Obsolete::Deleting(..) => false,
+            Obsolete::Deleting(..) | Obsolete::Stuck(..) => false,
         }
     }
 }
@@ -168,10 +172,11 @@ impl Files {
 
     /// Whether a file was there before and nobody is about to delete it.
     pub(crate) fn is_leftover(&self, id: FileId, kind: FileKind) -> bool {
-        id < self.first && !self.obsolete.lock().iter().any(|file| file.file() == (id, kind))
+        let goes = |file: &Obsolete| file.file() == (id, kind) && !matches!(file, Obsolete::Stuck(..));
+        id < self.first && !self.obsolete.lock().iter().any(goes)
     }
 
-    /// How many files wait for deletion.
+    /// How many files nothing names and are there.
     pub(crate) fn obsolete_count(&self) -> usize {
         self.obsolete.lock().len()
     }
@@ -182,7 +187,7 @@ impl Files {
         DeletionHold(&self.holds)
     }
 
-    /// The files that wait for deletion.
+    /// The files that nothing names and are there.
     pub(crate) fn obsolete(&self) -> BTreeSet<(FileId, FileKind)> {
         self.obsolete.lock().iter().map(Obsolete::file).collect()
     }
@@ -203,6 +208,7 @@ impl Files {
             obsolete.extend(names.iter().map(|&(id, kind)| Obsolete::Deleting(id, kind)));
             (free, names)
         };
+        let mut stuck = Vec::new();
         for file in free {
             let (id, kind) = file.file();
             drop(file);
@@ -213,19 +219,26 @@ impl Files {
                 Err(error) => {
                     let extension = kind.extension();
                     tracing::warn!(%id, extension, %error, "an obsolete file stays until the next open");
+                    stuck.push(Obsolete::Stuck(id, kind));
                 }
             }
         }
         if !names.is_empty() {
-            self.obsolete.lock().retain(|file| !names.contains(&file.file()));
+            let mut obsolete = self.obsolete.lock();
+            obsolete.retain(|file| !names.contains(&file.file()));
+            obsolete.extend(stuck);
         }
     }
 
     /// Removes files that a failed job wrote. They were never named by an edit.
     pub(crate) fn remove_unfinished(&self, files: impl IntoIterator<Item = (FileId, FileKind)>) {
         for (id, kind) in files {
-            // A file that stays is an orphan, which the next open removes.
-            let _ = self.fs.remove(&self.path(id, kind));
+            match self.fs.remove(&self.path(id, kind)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // One that stays is an orphan, which the next open removes.
+                Err(_) => self.obsolete.lock().push(Obsolete::Stuck(id, kind)),
+            }
         }
     }
 }

@@ -253,8 +253,13 @@ pub(crate) fn flush_rest(core: &Core) -> Result<(), Error> {
 /// Writes and installs a job, and tells of it.
 fn write_and_tell(core: &Core, job: &FlushJob) -> Result<(), Error> {
     let _span = tracing::info_span!("flush", memtables = job.memtables.len(), bytes = job.bytes()).entered();
-    let tables = || job.memtables.iter().map(|(tablet, _)| core.catalog.name_of(tablet)).collect();
-    core.events.raise(|| Event::FlushBegun { tables: tables(), memtable_bytes: job.bytes() as u64 });
+    // Looked up once: a table that is dropped meanwhile is the same one at the end.
+    let tables: Vec<String> = if core.events.are_wanted() {
+        core.catalog.names_of(job.memtables.iter().map(|(tablet, _)| tablet))
+    } else {
+        Vec::new()
+    };
+    core.events.raise(|| Event::FlushBegun { tables: tables.clone(), memtable_bytes: job.bytes() as u64 });
     let start = core.clock.now();
     let mut summary = FlushSummary::default();
     let result = patiently(core, || {
@@ -262,7 +267,7 @@ fn write_and_tell(core: &Core, job: &FlushJob) -> Result<(), Error> {
         Ok(())
     });
     core.events.raise(|| Event::FlushEnded {
-        tables: tables(),
+        tables,
         took: core.clock.now().saturating_sub(start),
         result: result.clone().map(|()| summary),
     });
@@ -435,6 +440,9 @@ fn install(
             for (((tablet, slot), done), opened) in job.memtables.iter().zip(flushed).zip(opened) {
                 let is_named = state.tablets.contains_key(&tablet.id);
                 if is_named {
+                    // Before anybody sees them: a compaction may be done with them at once.
+                    tell_files(core, done.index.iter().map(|file| &file.info), FileKind::Index);
+                    tell_files(core, done.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
                     publish(tablet, &slot.memtable, done, opened);
                 }
                 are_named.push(is_named);
@@ -461,8 +469,6 @@ fn install(
         if is_named {
             summary.files += (done.index.len() + done.rowsets.len()) as u64;
             summary.bytes += written_bytes(done);
-            tell_files(core, done.index.iter().map(|file| &file.info), FileKind::Index);
-            tell_files(core, done.rowsets.iter().map(|rowset| &rowset.info), FileKind::Rows);
         } else {
             discard(&core.files, std::slice::from_ref(done));
         }
@@ -476,7 +482,7 @@ fn install(
     Ok(summary)
 }
 
-/// Tells of files that have come into force.
+/// Tells of files that come into force.
 pub(crate) fn tell_files<'a>(core: &Core, files: impl Iterator<Item = &'a FileInfo>, kind: FileKind) {
     for info in files {
         core.events.raise(|| Event::FileMade { name: file_name(info.id, kind), bytes: info.len });

@@ -3,7 +3,7 @@
 //! Owns the state and the way between states: healthy to no-space and back (by `resume`), anything to poisoned, and
 //! anything to closed. An engine that reads only is so from the beginning. Poison and closing are final. Every change wakes all that wait for progress.
 //!
-//! Lock order: leaves.
+//! Lock order: leaves. A change is told to listeners under the cause, so that changes are heard in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,11 +117,9 @@ impl HealthCell {
         }
         if from < to {
             self.state.store(to, Ordering::Release);
+            self.events.raise(|| Event::HealthChanged { health: of(to, kept.clone()) });
         }
         drop(kept);
-        if from < to {
-            self.events.raise(|| Event::HealthChanged { health: self.report() });
-        }
         self.progress.notify();
     }
 
@@ -160,21 +158,25 @@ impl HealthCell {
             Err(CLOSED) => return Err(closed()),
             Err(_) => return Err(cause.clone().unwrap_or_else(closed)),
         }
-        drop(cause);
         self.events.raise(|| Event::HealthChanged { health: Health::Healthy });
+        drop(cause);
         self.progress.notify();
         Ok(())
     }
 
     pub(crate) fn report(&self) -> Health {
-        let cause = self.cause.lock().clone();
-        match (self.state.load(Ordering::Acquire), cause) {
-            (NO_SPACE, Some(cause)) => Health::NoSpace(cause),
-            (POISONED, Some(cause)) => Health::Poisoned(cause),
-            (READ_ONLY, _) => Health::ReadOnly,
-            (CLOSED, _) => Health::Closed,
-            _ => Health::Healthy,
-        }
+        let cause = self.cause.lock();
+        of(self.state.load(Ordering::Acquire), cause.clone())
+    }
+}
+
+fn of(state: u8, cause: Option<Error>) -> Health {
+    match (state, cause) {
+        (NO_SPACE, Some(cause)) => Health::NoSpace(cause),
+        (POISONED, Some(cause)) => Health::Poisoned(cause),
+        (READ_ONLY, _) => Health::ReadOnly,
+        (CLOSED, _) => Health::Closed,
+        _ => Health::Healthy,
     }
 }
 
@@ -236,6 +238,35 @@ mod tests {
         health.close();
         assert_eq!(health.check_open().expect_err("closed").kind(), ErrorKind::Closed);
         assert!(health.is_poisoned());
+    }
+
+    #[test]
+    fn changes_are_told_in_the_order_in_which_they_happen() {
+        const ROUNDS: usize = 500;
+        let heard: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let listener = {
+            let heard = Arc::clone(&heard);
+            move |event: &Event| {
+                let Event::HealthChanged { health } = event else { panic!("{event:?}") };
+                heard.lock().push(matches!(health, Health::Healthy));
+            }
+        };
+        let events = Arc::new(Events::new(std::path::Path::new("/db"), Some(Arc::new(listener))));
+        let health = HealthCell::new(Arc::clone(&events));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        health.fail(&Error::new(ErrorKind::NoSpace, "full"));
+                        health.resume().expect("there is space");
+                    }
+                });
+            }
+        });
+        events.deliver();
+        let heard = heard.lock();
+        assert!(!heard.is_empty() && heard.len().is_multiple_of(2));
+        assert!(heard.iter().enumerate().all(|(at, is_healthy)| *is_healthy == (at % 2 == 1)), "{heard:?}");
     }
 
     #[test]

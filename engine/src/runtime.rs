@@ -132,7 +132,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// True from [`Workers::stop`] on. Long work looks at it now and then.
-    pub(crate) fn stopping(&self) -> &AtomicBool {
+    pub(crate) fn stopping(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
@@ -148,6 +148,7 @@ impl Workers {
         self.stop.store(true, Ordering::Release);
     }
 
+    /// Waits until they have ended, but not for the caller's own.
     pub(crate) fn join(&self) {
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {

@@ -9,7 +9,8 @@
 //!
 //! Invariant: a batch is admitted while the usage before it is below the hard mark, however large the batch.
 //!
-//! A stall is the time in which batches are slowed, with pauses shorter than a second: that is what listeners hear of.
+//! A stall is the time in which batches are slowed, with pauses shorter than a second: that is what listeners hear of. They
+//! hear of it under the stall's lock, so in order.
 //!
 //! Lock order: the pace and the stall are leaves; nobody sleeps under them.
 
@@ -50,6 +51,8 @@ const FLUSH_GAP_MAX: Duration = Duration::from_secs(5);
 
 /// A stall has ended when nobody was slowed for so long.
 const STALL_OVER_AFTER: Duration = Duration::from_secs(1);
+/// Between two causes of one stall that are told. They may alternate with every batch.
+const STALL_CAUSE_AFTER: Duration = Duration::from_secs(1);
 
 /// What writers wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,9 +69,22 @@ pub enum StallCause {
 /// A time in which writers are slowed.
 #[derive(Clone, Copy, Debug)]
 struct Slowed {
+    /// What was told last, and when.
     cause: StallCause,
+    told: Duration,
     since: Duration,
+    /// When the last batch was let go.
     last: Duration,
+}
+
+/// Which batches are slowed now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slowing {
+    stall: Option<Slowed>,
+    /// How many batches wait.
+    waiting: usize,
+    /// There will be no stall any more.
+    is_over: bool,
 }
 
 /// How flushes come.
@@ -95,7 +111,7 @@ pub(crate) struct Stall {
     rate: AtomicU64,
     /// When the batches admitted so far are paid for.
     paid_until: Mutex<Duration>,
-    slowed: Mutex<Option<Slowed>>,
+    slowing: Mutex<Slowing>,
     events: Arc<Events>,
     pub(crate) delays: AtomicU64,
     pub(crate) stops: AtomicU64,
@@ -115,7 +131,7 @@ impl Stall {
             rhythm: Mutex::default(),
             rate: AtomicU64::new(RATE_START),
             paid_until: Mutex::default(),
-            slowed: Mutex::default(),
+            slowing: Mutex::default(),
             events: Arc::default(),
             delays: AtomicU64::new(0),
             stops: AtomicU64::new(0),
@@ -245,8 +261,9 @@ impl Stall {
         if self.is_above_hard() {
             let start = clock.now();
             self.stops.fetch_add(1, Ordering::Relaxed);
-            let _span = tracing::debug_span!("stall", cause = "memory full").entered();
-            self.note_slowed(StallCause::MemoryFull, start);
+            let cause = StallCause::MemoryFull;
+            let _span = tracing::debug_span!("stall", %cause, bytes).entered();
+            self.begin_wait(cause, start);
             signal();
             let admitted = health.progress.wait_for(Duration::from_millis(50), || {
                 if let Err(error) = health.check_writable() {
@@ -254,9 +271,7 @@ impl Stall {
                 }
                 (!self.is_above_hard()).then_some(Ok(()))
             });
-            let end = clock.now();
-            self.note_slowed(StallCause::MemoryFull, end);
-            self.note_wait(end.saturating_sub(start));
+            self.end_wait(start, clock.now());
             return admitted;
         }
         if let Some(pace) = self.pace() {
@@ -281,10 +296,10 @@ impl Stall {
         let wait = wait.min(DELAY_MAX);
         self.delays.fetch_add(1, Ordering::Relaxed);
         let cause = self.pressing().unwrap_or(StallCause::Memory);
-        let _span = tracing::trace_span!("stall", ?cause).entered();
-        self.note_slowed(cause, now);
+        let _span = tracing::trace_span!("stall", %cause, bytes).entered();
+        self.begin_wait(cause, now);
         clock.sleep(wait);
-        self.note_wait(clock.now().saturating_sub(now));
+        self.end_wait(now, clock.now());
     }
 
     /// What writers would wait for now.
@@ -301,50 +316,57 @@ impl Stall {
         }
     }
 
-    /// A batch is slowed. The first one begins a stall; that writers stop is told, too.
-    fn note_slowed(&self, cause: StallCause, now: Duration) {
-        let mut slowed = self.slowed.lock();
-        let is_news = match &mut *slowed {
-            None => {
-                *slowed = Some(Slowed { cause, since: now, last: now });
-                true
-            }
-            Some(slowed) => {
-                slowed.last = slowed.last.max(now);
-                let stops = cause == StallCause::MemoryFull && slowed.cause != cause;
-                if stops {
-                    slowed.cause = cause;
-                }
-                stops
-            }
-        };
-        drop(slowed);
-        if is_news {
+    /// A batch begins to wait. The first one begins a stall.
+    fn begin_wait(&self, cause: StallCause, now: Duration) {
+        let mut slowing = self.slowing.lock();
+        slowing.waiting += 1;
+        if slowing.is_over {
+            return;
+        }
+        let is_told = slowing.stall.is_some_and(|stall| {
+            let is_stop = cause == StallCause::MemoryFull;
+            cause == stall.cause || !is_stop && now.saturating_sub(stall.told) < STALL_CAUSE_AFTER
+        });
+        if !is_told {
+            let since = slowing.stall.map_or(now, |stall| stall.since);
+            slowing.stall = Some(Slowed { cause, told: now, since, last: now });
             self.events.raise(|| Event::StallBegun { cause });
         }
     }
 
-    /// Ends a stall in which nobody was slowed for long. Called now and then.
+    /// It has waited since `start`.
+    fn end_wait(&self, start: Duration, now: Duration) {
+        let mut slowing = self.slowing.lock();
+        slowing.waiting -= 1;
+        if let Some(stall) = &mut slowing.stall {
+            stall.last = stall.last.max(now);
+        }
+        drop(slowing);
+        let nanos = u64::try_from(now.saturating_sub(start).as_nanos()).unwrap_or(u64::MAX);
+        self.waited_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// Ends a stall in which nobody waits, and nobody did for long. Called now and then.
     pub(crate) fn end_if_over(&self, now: Duration) {
-        self.end_if(|slowed| now.saturating_sub(slowed.last) >= STALL_OVER_AFTER);
-    }
-
-    /// Ends a stall, since there are no writers any more.
-    pub(crate) fn end(&self) {
-        self.end_if(|_| true);
-    }
-
-    fn end_if(&self, is_over: impl FnOnce(&Slowed) -> bool) {
-        let over = self.slowed.lock().take_if(|slowed| is_over(slowed));
-        if let Some(Slowed { since, last, .. }) = over {
-            self.events.raise(|| Event::StallEnded { took: last.saturating_sub(since) });
+        let mut slowing = self.slowing.lock();
+        let is_over = |stall: Slowed| now.saturating_sub(stall.last) >= STALL_OVER_AFTER;
+        if slowing.waiting == 0 && slowing.stall.is_some_and(is_over) {
+            self.end_stall(&mut slowing);
         }
     }
 
-    fn note_wait(&self, waited: Duration) {
-        let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        self.waited_nanos.fetch_add(nanos, Ordering::Relaxed);
-        self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
+    /// Ends a stall, since there are no writers any more. None begins again.
+    pub(crate) fn end(&self) {
+        let mut slowing = self.slowing.lock();
+        slowing.is_over = true;
+        self.end_stall(&mut slowing);
+    }
+
+    fn end_stall(&self, slowing: &mut Slowing) {
+        if let Some(Slowed { since, last, .. }) = slowing.stall.take() {
+            self.events.raise(|| Event::StallEnded { took: last.saturating_sub(since) });
+        }
     }
 }
 
@@ -355,6 +377,8 @@ fn between(value: usize, soft: usize, hard: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -429,10 +453,16 @@ mod tests {
             let heard = Arc::clone(&heard);
             move |event: &Event| heard.lock().push(format!("{event:?}"))
         };
-        let events = Arc::new(Events::new(Some(Arc::new(listener))));
+        let events = Arc::new(Events::new(Path::new("/db"), Some(Arc::new(listener))));
         let stall = Stall::new(1000).telling(Arc::clone(&events));
         let (clock, health) = (Clock::manual(), HealthCell::default());
-        let admit = |bytes| stall.admit(bytes, &clock, &health, || stall.shrink(500)).expect("healthy");
+        // A stop lasts for longer than a stall without anybody waiting would.
+        let stopped = || {
+            clock.sleep(STALL_OVER_AFTER * 5);
+            stall.end_if_over(clock.now());
+            stall.shrink(500);
+        };
+        let admit = |bytes| stall.admit(bytes, &clock, &health, stopped).expect("healthy");
         let hear = || {
             events.deliver();
             std::mem::take(&mut *heard.lock())
@@ -445,17 +475,31 @@ mod tests {
         assert_eq!(hear(), [""; 0], "others may come");
         stall.grow(100);
         admit(1);
-        assert_eq!(hear(), ["StallBegun { cause: MemoryFull }"], "it has got worse");
+        assert_eq!(
+            hear(),
+            ["StallBegun { cause: MemoryFull }"],
+            "it has got worse, and is not over while one waits"
+        );
+        stall.set_debt(RUNS_HARD, 0);
+        admit(1 << 20);
+        assert_eq!(hear(), ["StallBegun { cause: Compaction }"], "it is another cause now");
+        stall.set_debt(0, 0);
+        stall.grow(400);
+        admit(1 << 20);
+        assert_eq!(hear(), [""; 0], "causes that alternate are told now and then");
+        stall.shrink(400);
         stall.end_if_over(clock.now() + STALL_OVER_AFTER);
         stall.end_if_over(clock.now() + STALL_OVER_AFTER);
         let ended = hear();
-        assert!(ended.len() == 1 && ended[0].starts_with("StallEnded"), "{ended:?}");
+        assert!(ended.len() == 1 && ended[0].starts_with("StallEnded { took: 5."), "{ended:?}");
         stall.set_debt(RUNS_HARD, 0);
         admit(1 << 20);
         stall.end();
         let heard = hear();
         assert_eq!(heard[0], "StallBegun { cause: Compaction }");
         assert!(heard.len() == 2 && heard[1].starts_with("StallEnded"), "{heard:?}");
+        admit(1 << 20);
+        assert_eq!(hear(), [""; 0], "there are no writers any more");
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Counters {
 pub struct Stats {
     /// Whether it takes writes.
     pub health: Health,
-    /// Why batches would be slowed now, if they would.
+    /// Why batches would be slowed now, if they would. Of an engine that is
+    /// [open for reading only](crate::Engine::open_read_only): whether compaction slows those of its writer.
     pub slowed_by: Option<StallCause>,
     /// What the directory holds, each file counted once. `None` if it could not be listed.
     pub disk: Option<DiskUsage>,
@@ -135,7 +136,7 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Bytes of rowsets in force.
     pub row_bytes: u64,
-    /// Files that left the view and wait for their last reader.
+    /// Files that left the view and wait for their last reader, or could not be deleted.
     pub obsolete_files: u64,
     /// Batches that were delayed, since flushes or compactions are behind.
     pub delayed_batches: u64,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use nyala::vfs::SimFs;
+use nyala::vfs::sim::{Fault, OpKind, OpSet};
 use nyala::{DiskUsage, Engine, ErrorKind, Event, EventListener, Health, Options, RuntimeMode, Table};
 
 use crate::support::{eventually, files, in_time, lazy, plain_table, rows, scratch, simulated, tiny};
@@ -304,4 +305,204 @@ fn a_listener_may_close_the_engine() {
         let engine = Engine::open(dir.path(), tiny()).expect("the directory is free");
         assert_eq!(rows(&plain_table(&engine)).len(), 10);
     });
+}
+
+#[test]
+fn a_listener_that_closes_the_engine_while_another_does_holds_nobody_up() {
+    in_time("two closes", Duration::from_secs(30), || {
+        let dir = scratch();
+        let closer: Arc<OnceLock<Engine>> = Arc::default();
+        let listener = {
+            let closer = Arc::clone(&closer);
+            move |event: &Event| {
+                if let (Event::FlushBegun { .. }, Some(engine)) = (event, closer.get()) {
+                    // The other one is closing by then, and waits for what this thread does.
+                    eventually("the other close", || matches!(engine.health(), Health::Closed));
+                    engine.close().expect("it closes");
+                }
+            }
+        };
+        let engine = Engine::open(dir.path(), told(listener, lazy())).expect("it opens");
+        assert!(closer.set(engine.clone()).is_ok());
+        let table = plain_table(&engine);
+        write(&table, 0..10);
+        table.flush().expect("it is flushed");
+        write(&table, 10..20);
+        engine.close().expect("it closes");
+        let engine = Engine::open(dir.path(), tiny()).expect("the directory is free");
+        assert_eq!(rows(&plain_table(&engine)).len(), 20);
+    });
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_in_a_listener() {
+    for runtime in [RuntimeMode::Threads, RuntimeMode::Inline { seed: 3 }] {
+        in_time("an engine that goes in its listener", Duration::from_secs(30), move || {
+            let dir = scratch();
+            let last: Arc<Mutex<Option<Engine>>> = Arc::default();
+            let (gone, wait) = mpsc::channel();
+            let listener = {
+                let last = Arc::clone(&last);
+                move |event: &Event| {
+                    if matches!(event, Event::FlushEnded { .. }) {
+                        let taken = last.lock().expect("no panics").take();
+                        if taken.is_some() {
+                            drop(taken);
+                            let _ = gone.send(());
+                        }
+                    }
+                }
+            };
+            let options = told(listener, Options { runtime, ..lazy() });
+            let engine = Engine::open(dir.path(), options).expect("it opens");
+            let table = plain_table(&engine);
+            write(&table, 0..10);
+            *last.lock().expect("no panics") = Some(engine);
+            let _ = table.flush();
+            drop(table);
+            wait.recv().expect("it is dropped there");
+            eventually("the directory is free", || Engine::open(dir.path(), tiny()).is_ok());
+            let engine = Engine::open(dir.path(), tiny()).expect("it is free");
+            assert_eq!(rows(&plain_table(&engine)).len(), 10);
+        });
+    }
+}
+
+#[test]
+fn an_engine_that_is_closed_lets_go_of_a_listener_that_holds_it() {
+    let dir = scratch();
+    let caller = Arc::new(Caller::default());
+    let options = Options { listener: Some(Arc::clone(&caller) as Arc<dyn EventListener>), ..lazy() };
+    let engine = Engine::open(dir.path(), options).expect("it opens");
+    assert!(caller.engine.set(engine.clone()).is_ok());
+    let listener = Arc::downgrade(&caller);
+    drop(caller);
+    engine.close().expect("it closes");
+    assert!(listener.upgrade().is_none(), "nobody else has it");
+}
+
+#[test]
+fn a_table_that_is_dropped_while_it_is_flushed_keeps_its_name_to_the_end() {
+    let dir = scratch();
+    let heard = Heard::default();
+    let engine = Engine::open(dir.path(), told(heard.clone(), tiny())).expect("it opens");
+    for round in 0..20 {
+        let name = format!("t{round}");
+        let table = engine.create_table(&name, crate::support::plain()).expect("it is new");
+        write(&table, 0..200);
+        engine.drop_table(&name).expect("it is dropped");
+    }
+    engine.close().expect("it closes");
+    let mut begun = Vec::new();
+    let mut compacted = BTreeMap::<String, i64>::new();
+    for event in heard.all() {
+        match event {
+            Event::FlushBegun { tables, .. } => begun = tables,
+            Event::FlushEnded { tables, .. } => assert_eq!(tables, begun),
+            Event::CompactionBegun { table, .. } => *compacted.entry(table).or_default() += 1,
+            Event::CompactionEnded { table, .. } => *compacted.entry(table).or_default() -= 1,
+            _ => {}
+        }
+    }
+    assert!(!begun.is_empty() && compacted.values().all(|open| *open == 0), "{compacted:?}");
+}
+
+#[test]
+fn what_cannot_be_deleted_counts_as_obsolete() {
+    let disk = SimFs::new(1);
+    let options = Options { runtime: RuntimeMode::Inline { seed: 1 }, ..simulated(&disk, lazy()) };
+    let engine = Engine::open("/db", options).expect("it opens");
+    let table = plain_table(&engine);
+    for _ in 0..3 {
+        write(&table, 0..100);
+        table.flush().expect("it is flushed");
+    }
+    disk.fail_at(disk.operations(), Fault::eio().on(OpSet::of(OpKind::Remove)).forever());
+    table.compact().expect("it is compacted");
+    // Housekeeping comes by chance.
+    for id in 0..200 {
+        write(&table, id..id + 1);
+    }
+    let disk_usage = engine.stats().disk.expect("it can be listed");
+    assert!(disk_usage.obsolete_bytes > 0 && disk_usage.unfinished_bytes == 0, "{disk_usage:?}");
+    assert!(engine.stats().obsolete_files > 0);
+    disk.clear_faults();
+    engine.close().expect("it closes");
+}
+
+#[test]
+fn an_engine_that_reads_only_says_what_its_directory_holds() {
+    let dir = scratch();
+    let heard = Heard::default();
+    let engine = Engine::open(dir.path(), lazy()).expect("it opens");
+    let table = plain_table(&engine);
+    for round in 0..3 {
+        write(&table, round..round + 100);
+        table.flush().expect("it is flushed");
+    }
+    write(&table, 200..3000);
+    let own = || engine.stats().disk.expect("it can be listed");
+    let (mut before, mut found) = (own(), None);
+    eventually("a reader that sees what the writer does", || {
+        let options = told(heard.clone(), Options { memory_bytes: 256 << 10, ..Options::default() });
+        let reader = Engine::open_read_only(dir.path(), options).expect("it opens");
+        let after = own();
+        // Else a file was made or deleted meanwhile.
+        let is_quiet = before == after;
+        before = after;
+        found = Some(reader);
+        is_quiet && before.obsolete_bytes == 0
+    });
+    let reader = found.expect("just found");
+    let stats = reader.stats();
+    assert_eq!(stats.disk, Some(before));
+    assert!(matches!(stats.health, Health::ReadOnly) && stats.memtable_bytes > 128 << 10, "{stats}");
+    assert_eq!(stats.slowed_by, None, "what was replayed slows nobody");
+    reader.close().expect("it closes");
+    assert!(heard.all().is_empty(), "there is nothing to tell");
+}
+
+/// What was told of flushes, compactions and health, in short.
+fn told_in_short(heard: &Heard) -> Vec<&'static str> {
+    let short = |event: &Event| match event {
+        Event::FlushBegun { .. } => Some("flush begun"),
+        Event::FlushEnded { result: Ok(_), .. } => Some("flush ended"),
+        Event::FlushEnded { result: Err(_), .. } => Some("flush failed"),
+        Event::CompactionBegun { .. } => Some("compaction begun"),
+        Event::CompactionEnded { result: Ok(_), .. } => Some("compaction ended"),
+        Event::CompactionEnded { result: Err(_), .. } => Some("compaction failed"),
+        Event::HealthChanged { health: Health::Poisoned(_), .. } => Some("poisoned"),
+        Event::HealthChanged { .. } => Some("other health"),
+        _ => None,
+    };
+    heard.all().iter().filter_map(short).collect()
+}
+
+#[test]
+fn what_fails_is_told_with_its_cause_and_then_what_it_does_to_the_health() {
+    let disk = SimFs::new(1);
+    let heard = Heard::default();
+    let options = Options { runtime: RuntimeMode::Inline { seed: 1 }, ..simulated(&disk, lazy()) };
+    let engine = Engine::open("/db", told(heard.clone(), options)).expect("it opens");
+    let table = plain_table(&engine);
+    for _ in 0..2 {
+        write(&table, 0..10);
+        table.flush().expect("it is flushed");
+    }
+    let fails = Fault::eio().on(OpSet::of(OpKind::Create)).forever();
+    disk.fail_at(disk.operations(), fails);
+    assert_eq!(table.compact().expect_err("no file can be made").kind(), ErrorKind::Io);
+    assert_eq!(engine.stats().failed_compactions, 1);
+    assert!(matches!(engine.stats().health, Health::Healthy), "the inputs stay in force");
+    let so_far = told_in_short(&heard);
+    let flush = ["flush begun", "flush ended"];
+    assert_eq!(so_far, [&flush[..], &flush, &["compaction begun", "compaction failed"]].concat());
+    write(&table, 0..10);
+    table.flush().expect_err("no file can be made");
+    let Health::Poisoned(cause) = engine.stats().health else { panic!("{}", engine.stats().health) };
+    assert!(cause.to_string().contains("flush"), "{cause}");
+    let mut since = told_in_short(&heard).split_off(so_far.len());
+    // It may have been tried again.
+    since.retain(|told| !told.starts_with("compaction"));
+    assert_eq!(since, ["flush begun", "flush failed", "poisoned"]);
 }

@@ -15,6 +15,7 @@ use codec::Version;
 use encoded_key::KeyProbe;
 
 use super::reads::Reads;
+use crate::background::take_memory_back;
 use crate::batch::Buffer;
 use crate::catalog::TableCore;
 use crate::commit::{Expectation, RangeExpectation, Refusal, Submission};
@@ -40,6 +41,7 @@ pub(super) fn commit(
     core.health.check_writable()?;
     core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
     let committed = validate_and_submit(core, buffer, reads, snapshot, durability);
+    take_memory_back(core);
     core.run_inline_work();
     core.tell_inline();
     committed
