@@ -4,9 +4,11 @@
 //! |---|---|---|
 //! | table | a line `name: value` | a table under its title |
 //! | csv | a record `name,value`, if there is no list | the records of the list |
+//! | csv of all | a record `,name,value` | for each cell a record `key,name,value`; the key is the first cell |
 //! | json | a field | a field with an array of objects |
 //!
-//! A document has at most one list that csv shows; others are details.
+//! A document has at most one list that csv shows; others are details. One of several documents of a kind says which it is:
+//! in a first fact, or in csv in a first column, whose line of names stands above the first document alone.
 //!
 //! Names are those of JSON; for people the underscores become spaces, and sizes get units.
 
@@ -24,8 +26,19 @@ pub(crate) struct Document {
     facts: Vec<(String, Item)>,
     list: Option<List>,
     details: Vec<List>,
+    csv: CsvForm,
+    /// Of several: whether it is the first, and which it is.
+    which: Option<(bool, String, Item)>,
     /// Lines for people alone.
     remarks: Vec<String>,
+}
+
+/// What csv shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CsvForm {
+    #[default]
+    ListOrFacts,
+    All,
 }
 
 /// Things with the same facts each.
@@ -229,6 +242,16 @@ impl Document {
         self.list = Some(list);
     }
 
+    /// Csv shows facts and list together, a record for each.
+    pub(crate) fn all_in_csv(&mut self) {
+        self.csv = CsvForm::All;
+    }
+
+    /// It is one of several, told apart by a fact.
+    pub(crate) fn one_of_several(&mut self, is_first: bool, name: &str, item: impl Into<Item>) {
+        self.which = Some((is_first, name.to_owned(), item.into()));
+    }
+
     /// A list that csv does not show.
     pub(crate) fn detail(&mut self, list: List) {
         self.details.push(list);
@@ -252,8 +275,8 @@ impl Document {
     }
 
     fn write_for_people(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let width = self.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, item) in &self.facts {
+        let width = self.all_facts().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, item) in self.all_facts() {
             let padding = " ".repeat(width - name.len());
             let value = item.for_people();
             writeln!(out, "{}:{padding} {}", style.bold(&spaced(name)), escape_controls(&value))?;
@@ -276,22 +299,63 @@ impl Document {
         Ok(())
     }
 
+    /// Facts, that which tells it apart from others first.
+    fn all_facts(&self) -> impl Iterator<Item = (&str, &Item)> {
+        let which = self.which.as_ref().map(|(_, name, item)| (name.as_str(), item));
+        which.into_iter().chain(self.facts.iter().map(|(name, item)| (name.as_str(), item)))
+    }
+
     fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         match &self.list {
+            Some(list) if self.csv == CsvForm::All => {
+                let key = list.columns.first().map_or("key", String::as_str);
+                self.csv_head(out, &[key, "name", "value"])?;
+                for (name, item) in &self.facts {
+                    self.csv_record(out, vec![String::new(), name.clone(), item.for_programs()])?;
+                }
+                for row in &list.rows {
+                    let key = row.first().map(Item::for_programs).unwrap_or_default();
+                    for (name, item) in list.columns.iter().zip(row).skip(1) {
+                        self.csv_record(out, vec![key.clone(), name.clone(), item.for_programs()])?;
+                    }
+                }
+                Ok(())
+            }
             Some(list) => {
-                write_record(out, &list.columns)?;
-                list.rows.iter().try_for_each(|row| write_record(out, row.iter().map(Item::for_programs)))
+                let columns: Vec<&str> = list.columns.iter().map(String::as_str).collect();
+                self.csv_head(out, &columns)?;
+                let rows = &list.rows;
+                rows.iter()
+                    .try_for_each(|row| self.csv_record(out, row.iter().map(Item::for_programs).collect()))
             }
             None => {
-                write_record(out, ["name", "value"])?;
-                self.facts.iter().try_for_each(|(name, item)| write_record(out, [name, &item.for_programs()]))
+                self.csv_head(out, &["name", "value"])?;
+                let facts = &self.facts;
+                facts.iter().try_for_each(|(name, item)| {
+                    self.csv_record(out, vec![name.clone(), item.for_programs()])
+                })
             }
         }
     }
 
+    fn csv_head(&self, out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
+        match &self.which {
+            Some((false, ..)) => Ok(()),
+            Some((true, which, _)) => write_record(out, [which.as_str()].iter().chain(names)),
+            None => write_record(out, names),
+        }
+    }
+
+    fn csv_record(&self, out: &mut dyn Write, mut cells: Vec<String>) -> io::Result<()> {
+        if let Some((.., which)) = &self.which {
+            cells.insert(0, which.for_programs());
+        }
+        write_record(out, &cells)
+    }
+
     fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{")?;
-        for (at, (name, item)) in self.facts.iter().enumerate() {
+        for (at, (name, item)) in self.all_facts().enumerate() {
             if at > 0 {
                 out.write_all(b",")?;
             }
@@ -300,7 +364,7 @@ impl Document {
             item.write_json(out)?;
         }
         for (at, list) in self.lists().enumerate() {
-            if at > 0 || !self.facts.is_empty() {
+            if at > 0 || self.all_facts().next().is_some() {
                 out.write_all(b",")?;
             }
             write_string(out, &list.name)?;

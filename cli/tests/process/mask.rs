@@ -13,6 +13,9 @@ pub(crate) fn sizes(text: &str) -> String {
     if head.iter().any(|name| is_size(name)) {
         return csv_sizes(&lines, &head);
     }
+    if let Some(at) = head.windows(2).position(|names| names == ["name", "value"]).filter(|at| *at > 0) {
+        return named_sizes(&lines, at);
+    }
     let masked = units(text);
     if masked == text { masked } else { narrow(&masked) }
 }
@@ -50,6 +53,18 @@ fn csv_sizes(lines: &[&str], head: &[&str]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// In a line for each fact, the name stands before the value.
+fn named_sizes(lines: &[&str], name: usize) -> String {
+    let masked = lines.iter().map(|line| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        if is_size(fields[name]) {
+            fields[name + 1] = "SIZE";
+        }
+        fields.join(",") + "\n"
+    });
+    masked.collect()
 }
 
 /// `1.5 MiB` becomes `SIZE`, and so does the value of a fact that is a size.
@@ -130,6 +145,8 @@ fn sizes_are_taken_out_and_nothing_else() {
     assert_eq!(sizes("table,row_bytes,rows\na,12,7\n"), "table,row_bytes,rows\na,SIZE,7\n");
     assert_eq!(sizes("rows:   7\nbytes:  1.5 KiB\n"), "rows:  7\nbytes:  SIZE\n");
     assert_eq!(sizes("name,value\nrows,7\nrow_bytes,12\n"), "name,value\nrows,7\nrow_bytes,SIZE\n");
+    let facts = "table,name,value\n,files,7\na,row_bytes,12\n";
+    assert_eq!(sizes(facts), "table,name,value\n,files,7\na,row_bytes,SIZE\n");
     assert_eq!(sizes("a   B\n1   2\n"), "a   B\n1   2\n");
     assert_eq!(
         numbers("byte 80: 0a1b2c3d expected, face 7 found\n"),
