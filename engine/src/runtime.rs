@@ -138,7 +138,7 @@ impl Workers {
 
     /// Starts a thread.
     pub(crate) fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        let thread = thread::Builder::new().name(format!("nyala-{name}")).spawn(body)?;
+        let thread = start(name, body)?;
         self.threads.lock().push(thread);
         Ok(())
     }
@@ -160,6 +160,14 @@ impl Workers {
             let _ = thread.join();
         }
     }
+}
+
+/// Starts a thread that whoever starts it joins.
+pub(crate) fn start<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    thread::Builder::new().name(format!("nyala-{name}")).spawn(body)
 }
 
 /// Runs `work` on this thread, as number 0, and on up to `more` threads of its own beside it, and waits for all. A thread

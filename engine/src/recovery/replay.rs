@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use codec::{SchemaVersion, TableId, TabletId, Version};
 use pkindex::Retention;
-use sync::thread::{self, JoinHandle};
+use sync::thread::JoinHandle;
 use wal::Scan;
 
 use super::RecoveryReport;
@@ -26,6 +26,7 @@ use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::{Options, RuntimeMode};
 use crate::row::ROW_BYTES_MAX;
+use crate::runtime;
 use crate::schema::Schema;
 
 /// What becomes of the operations that are replayed.
@@ -243,8 +244,7 @@ impl Writing {
     /// `None` if there is no thread to be had.
     fn begin(part: &Arc<Part>) -> Option<Writing> {
         let part = Arc::clone(part);
-        let builder = thread::Builder::new().name("nyala-replay".to_owned());
-        match builder.spawn(move || part.write()) {
+        match runtime::start("replay", move || part.write()) {
             Ok(thread) => Some(Writing(Some(thread))),
             Err(error) => {
                 tracing::warn!(%error, "a thread could not be started");
