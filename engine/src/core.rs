@@ -10,6 +10,7 @@
 //! for is held across disk work, but for the stage, which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,7 @@ use crate::snapshot::{Registry, Snapshot};
 use crate::stall::Stall;
 use crate::stats::Counters;
 use crate::tablet::Tablet;
+use crate::view::{Look, TabletView};
 
 /// Wakes the workers, by what they do.
 #[derive(Debug, Default)]
@@ -114,10 +116,20 @@ impl Core {
     /// and the one that is read afterwards is no older. And a memtable that is still active after the visible version
     /// was read holds, with what is below it in the view, every operation up to that version.
     pub(crate) fn read_point(&self, tablet: &Tablet) -> ReadPoint {
-        let mut view = tablet.view.pin();
+        self.read_point_with(|| tablet.view.pin())
+    }
+
+    /// The same for a single read.
+    pub(crate) fn look(&self, tablet: &Tablet) -> ReadPoint<Look> {
+        self.read_point_with(|| tablet.view.look())
+    }
+
+    #[inline]
+    fn read_point_with<V: Deref<Target = TabletView>>(&self, pin: impl Fn() -> V) -> ReadPoint<V> {
+        let mut view = pin();
         loop {
             let at = self.registry.visible();
-            let again = tablet.view.pin();
+            let again = pin();
             if Arc::ptr_eq(view.active(), again.active()) {
                 return ReadPoint::new(view, at);
             }

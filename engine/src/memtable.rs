@@ -146,6 +146,10 @@ impl Memtable {
 
     /// The newest operation on `key` at or below `at`; a row's bytes are appended to `row`.
     pub(crate) fn get(&self, key: &[u8], at: Version, row: &mut Vec<u8>) -> Option<Found> {
+        // What is visible was counted before. So those who read where nothing is written share no lock.
+        if self.is_empty() {
+            return None;
+        }
         let tree = self.tree.read();
         let (version, op) = tree.get(key, at)?;
         Some(Found { version, op: copy_row(op, row) })
@@ -153,6 +157,9 @@ impl Memtable {
 
     /// The version of the newest operation on `key`, published or not, and whether it is a deletion.
     pub(crate) fn newest(&self, key: &[u8]) -> Option<(Version, bool)> {
+        if self.is_empty() {
+            return None;
+        }
         let tree = self.tree.read();
         let (version, op) = tree.get(key, Version::MAX)?;
         Some((version, op == MemOp::Delete))

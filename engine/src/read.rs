@@ -23,6 +23,7 @@ mod rows;
 mod scan;
 mod since;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use codec::Version;
@@ -43,17 +44,17 @@ pub(crate) use since::{key_in_memory_since, key_since, range_in_memory_since, ra
 
 /// What a read sees: a view, and the versions up to `at`; and in a transaction what it has written itself.
 #[derive(Clone, Debug)]
-pub(crate) struct ReadPoint {
-    /// Pinned: its files stay while this lives.
-    pub(crate) view: Arc<TabletView>,
+pub(crate) struct ReadPoint<V = Arc<TabletView>> {
+    /// Pinned: its files stay while this lives. A single read pins a [`Look`](crate::view::Look).
+    pub(crate) view: V,
     /// The last version seen.
     pub(crate) at: Version,
     /// Above all that the view holds.
     pub(crate) own: Option<OwnWrites>,
 }
 
-impl ReadPoint {
-    pub(crate) fn new(view: Arc<TabletView>, at: Version) -> ReadPoint {
+impl<V: Deref<Target = TabletView>> ReadPoint<V> {
+    pub(crate) fn new(view: V, at: Version) -> ReadPoint<V> {
         ReadPoint { view, at, own: None }
     }
 }

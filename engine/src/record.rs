@@ -21,9 +21,10 @@ use crate::error::{Error, Result};
 use crate::row::RowWriter;
 use crate::schema::Schema;
 pub use builder::RowBuilder;
-use encoded_key::{KeyBuilder, Value};
+use encoded_key::{KeyBuilder, KeyProbe, Value};
 pub(crate) use shape::Fingerprint;
 pub use shape::{ColumnShape, Shape};
+use std::cell::Cell;
 use std::ops::Range;
 pub use typed::{FromRow, KeyOf, TypedRecord};
 
@@ -99,6 +100,31 @@ pub(crate) fn encode_record<R: Record + ?Sized>(
         }
     }
 }
+
+/// Calls `read` with the encoded key, which lies in memory of this thread's: readers share nothing for it.
+///
+/// # Errors
+/// As [`encode_key`], and those of `read`.
+pub(crate) fn with_key<T>(
+    schema: &Schema,
+    key: &impl Record,
+    read: impl FnOnce(&KeyProbe<'_>) -> Result<T>,
+) -> Result<T> {
+    thread_local! {
+        static KEY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    // A thread that is ending has it no more, and may read nevertheless.
+    let mut bytes = KEY.try_with(Cell::take).unwrap_or_default();
+    bytes.clear();
+    let result = encode_key(schema, key, &mut bytes).and_then(|range| read(&KeyProbe::new(&bytes[range])));
+    if bytes.capacity() <= KEY_BYTES_KEPT {
+        let _ = KEY.try_with(|kept| kept.set(bytes));
+    }
+    result
+}
+
+/// A buffer of keys that grew beyond this is not kept.
+const KEY_BYTES_KEPT: usize = 1 << 17;
 
 /// Writes a key to the tail of `out`, and tells where it lies. The record has the key columns only.
 ///

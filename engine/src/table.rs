@@ -6,10 +6,10 @@ mod delete_range;
 mod read_and_write;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use codec::Version;
-use encoded_key::KeyProbe;
 
 use crate::alter::Alter;
 use crate::batch::{self, Buffer, Changes, Check};
@@ -18,12 +18,13 @@ use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind};
 use crate::options::Durability;
 use crate::read::{self, ReadPoint, Scan, ScanSource};
-use crate::record::{Record, encode_key};
-use crate::row::{Projection, ReadSchema, Row};
+use crate::record::{Record, encode_key, with_key};
+use crate::row::{ReadSchema, Row};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::stats::TableStats;
 use crate::value::AsValue;
+use crate::view::{Look, TabletView};
 
 pub use read_and_write::RowChange;
 
@@ -250,6 +251,16 @@ impl Table {
         pin(&self.handle.core, &self.core, snapshot)
     }
 
+    /// What a single read sees that begins now.
+    fn look(&self) -> Result<ReadPoint<Look>, Error> {
+        let core = &self.handle.core;
+        core.health.check_open()?;
+        let point = core.look(&self.core.tablet);
+        // Last, as in `pin`.
+        self.core.tablet.check_not_dropped()?;
+        Ok(point)
+    }
+
     /// The row with this key, if there is one: a handle that owns its bytes.
     ///
     /// ```
@@ -269,7 +280,7 @@ impl Table {
     /// # Errors
     /// `InvalidArgument` if the key does not fit the schema, `NoSuchTable`, `Closed`, `Corruption`, `Io`.
     pub fn get(&self, key: impl Record) -> Result<Option<Row>, Error> {
-        self.get_from(&self.pin(None)?, &key)
+        self.get_from(&self.look()?, &key)
     }
 
     /// The row with this key as the snapshot sees it.
@@ -280,25 +291,15 @@ impl Table {
         self.get_from(&self.pin(Some(snapshot))?, &key)
     }
 
-    fn get_from(&self, point: &ReadPoint, key: &impl Record) -> Result<Option<Row>, Error> {
-        self.core.reads.check_columns(|_| true)?;
-        self.with_key(key, |probe| read::get(point, &self.core.reads, &self.projection(), probe))
-    }
-
-    fn projection(&self) -> Projection {
-        self.core.all_columns.clone()
-    }
-
-    fn with_key<R>(
+    fn get_from<V: Deref<Target = TabletView>>(
         &self,
+        point: &ReadPoint<V>,
         key: &impl Record,
-        read: impl FnOnce(&KeyProbe<'_>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut buffer = self.handle.core.buffers.take();
-        let result = encode_key(&self.core.schema, key, &mut buffer.body)
-            .and_then(|range| read(&KeyProbe::new(&buffer.body[range])));
-        self.handle.core.buffers.give_back(buffer);
-        result
+    ) -> Result<Option<Row>, Error> {
+        self.core.reads.check_columns(|_| true)?;
+        with_key(&self.core.schema, key, |probe| {
+            read::get(point, &self.core.reads, &self.core.all_columns, probe)
+        })
     }
 
     /// The rows with these keys, in the order of the keys. All are read at one moment, and neighbours share the work.
@@ -348,7 +349,7 @@ impl Table {
             .collect::<Result<Vec<_>, _>>()?;
         let keys: Vec<&[u8]> = ranges.into_iter().map(|range| &encoded[range]).collect();
         self.core.reads.check_columns(|_| true)?;
-        read::multi_get(point, &self.core.reads, &self.projection(), &keys)
+        read::multi_get(point, &self.core.reads, &self.core.all_columns, &keys)
     }
 
     /// Whether there is a row with this key. Reads no row.
@@ -356,8 +357,8 @@ impl Table {
     /// # Errors
     /// As for [`Table::get`].
     pub fn exists(&self, key: impl Record) -> Result<bool, Error> {
-        let point = self.pin(None)?;
-        self.with_key(&key, |probe| read::exists(&point, probe))
+        let point = self.look()?;
+        with_key(&self.core.schema, &key, |probe| read::exists(&point, probe))
     }
 
     /// The number of rows. Reads the whole index of the table, but no rows. That of a range or a prefix is

@@ -34,7 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::read::{self, OwnWrites, ReadPoint, Scan};
-use crate::record::{Record, encode_key};
+use crate::record::{Record, encode_key, with_key};
 use crate::row::{Row, Translator, show_key};
 use crate::snapshot::Snapshot;
 use crate::table::{Table, pin};
@@ -156,20 +156,6 @@ impl Transaction {
         self.reads.lock().note_key(table, probe, saw)
     }
 
-    /// Calls `look` with the encoded key.
-    fn with_key<T>(
-        &self,
-        table: &Arc<TableCore>,
-        key: &impl Record,
-        look: impl FnOnce(&KeyProbe<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let mut buffer = self.core().buffers.take();
-        let result = encode_key(&table.schema, key, &mut buffer.body)
-            .and_then(|range| look(&KeyProbe::new(&buffer.body[range])));
-        self.core().buffers.give_back(buffer);
-        result
-    }
-
     /// Reads the row of a key, and notes what was seen.
     fn look<T>(
         &self,
@@ -202,7 +188,7 @@ impl Transaction {
     /// As for [`Table::get`]; `InvalidArgument` also if more was read than a transaction may, see [`Transaction`].
     pub fn get(&self, table: &Table, key: impl Record) -> Result<Option<Row>> {
         let table = table.core_of(&self.handle)?;
-        self.with_key(table, &key, |probe| {
+        with_key(&table.schema, &key, |probe| {
             self.look(table, probe, |point| {
                 table.reads.check_columns(|_| true)?;
                 read::get(point, &table.reads, &table.all_columns, probe)
@@ -242,7 +228,7 @@ impl Transaction {
     /// As for [`Transaction::get`].
     pub fn exists(&self, table: &Table, key: impl Record) -> Result<bool> {
         let table = table.core_of(&self.handle)?;
-        self.with_key(table, &key, |probe| self.is_there(table, probe))
+        with_key(&table.schema, &key, |probe| self.is_there(table, probe))
     }
 
     /// The number of rows. Reads the whole index of the table, but no rows; any later write to the table is a conflict.

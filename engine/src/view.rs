@@ -7,11 +7,12 @@
 //! Invariant: the version ranges of `runs` do not overlap, newest first, and each rowset that an entry of `runs`
 //! names is in `rowsets`.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use codec::Version;
 use pkindex::Run;
-use sync::RwLock;
+use sync::{ArcGuard, ArcSwap, Mutex};
 
 use crate::memtable::Memtable;
 use crate::rowset::Rowsets;
@@ -49,26 +50,48 @@ impl TabletView {
     }
 }
 
-/// The cell with the view in force. The lock is held only to clone or to swap the pointer.
+/// The cell with the view in force.
 #[derive(Debug)]
-pub(crate) struct ViewCell(RwLock<Arc<TabletView>>);
+pub(crate) struct ViewCell {
+    current: ArcSwap<TabletView>,
+    /// Held while the view is replaced. Readers never wait for it.
+    replacing: Mutex<()>,
+}
+
+/// The view as a single read pins it: nothing that other threads read is written for it.
+pub(crate) struct Look(ArcGuard<TabletView>);
+
+impl Deref for Look {
+    type Target = TabletView;
+
+    #[inline]
+    fn deref(&self) -> &TabletView {
+        &self.0
+    }
+}
 
 impl ViewCell {
     pub(crate) fn new(view: TabletView) -> ViewCell {
-        ViewCell(RwLock::new(Arc::new(view)))
+        ViewCell { current: ArcSwap::new(Arc::new(view)), replacing: Mutex::new(()) }
     }
 
     /// Pins the view in force.
     pub(crate) fn pin(&self) -> Arc<TabletView> {
-        Arc::clone(&self.0.read())
+        self.current.load_full()
+    }
+
+    /// Pins the view in force for as long as a single read takes: a thread has room for a few of these at a time.
+    #[inline]
+    pub(crate) fn look(&self) -> Look {
+        Look(self.current.load())
     }
 
     /// Replaces the view by one made from it. Changes are serialised by the lock, so none is lost.
     pub(crate) fn replace(&self, make: impl FnOnce(&TabletView) -> TabletView) {
-        let mut cell = self.0.write();
-        let next = Arc::new(make(&cell));
-        let previous = std::mem::replace(&mut *cell, next);
-        drop(cell);
+        let replacing = self.replacing.lock();
+        let next = Arc::new(make(&self.current.load()));
+        let previous = self.current.swap(next);
+        drop(replacing);
         // The last reader's pin may be this one: what it frees is freed outside the lock.
         drop(previous);
     }

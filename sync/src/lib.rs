@@ -1,6 +1,6 @@
 //! Locks, condition variables, atomics and threads: the ones that decide who goes next.
 //!
-//! Owns nothing. Everywhere but in a model it only gives other names to `parking_lot` and `std`, and costs nothing. Built
+//! Owns nothing. Everywhere but in a model it only gives other names to `parking_lot`, `arc-swap` and `std`, and costs nothing. Built
 //! with `--cfg nyala_shuttle` the same names are those of shuttle, which runs all threads of a test in one, chooses who
 //! goes on at each lock and each atomic, and can so try thousands of schedules and play a failing one again.
 //!
@@ -14,11 +14,18 @@
 #[cfg(nyala_shuttle)]
 mod model;
 
+#[cfg(not(nyala_shuttle))]
+pub use arc_swap::ArcSwap;
 #[cfg(nyala_shuttle)]
 pub use model::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, choice_point, thread,
+    ArcGuard, ArcSwap, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic,
+    choice_point, thread,
 };
 #[cfg(not(nyala_shuttle))]
 pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(not(nyala_shuttle))]
 pub use std::{sync::atomic, thread};
+
+/// What [`ArcSwap::load`] gives: as good as a clone of the `Arc`, without a count that all threads share.
+#[cfg(not(nyala_shuttle))]
+pub type ArcGuard<T> = arc_swap::Guard<std::sync::Arc<T>>;

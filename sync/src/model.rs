@@ -1,6 +1,7 @@
 //! The same names and calls over shuttle: no poison, guards that a condition variable takes by reference.
 #![allow(missing_docs, reason = "the calls are those of `parking_lot` and `std`, which describe them")]
 
+mod swap;
 pub mod thread;
 
 use std::fmt;
@@ -9,6 +10,8 @@ use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 pub use shuttle::sync::atomic;
+
+pub use swap::{ArcGuard, ArcSwap};
 
 /// Lets another thread go on, perhaps. Like each use of a lock, but without one: for calls of the disk.
 pub fn choice_point() {

@@ -6,6 +6,7 @@
 //! Allocates for the row that it returns, and for nothing else once its thread has read before.
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use codec::{Location, SchemaVersion, Version};
@@ -24,41 +25,31 @@ use crate::view::TabletView;
 ///
 /// # Errors
 /// `Corruption`, `Io`.
-pub(crate) fn get(
-    point: &ReadPoint,
+pub(crate) fn get<V: Deref<Target = TabletView>>(
+    point: &ReadPoint<V>,
     reads: &Arc<ReadSchema>,
     projection: &Projection,
     probe: &KeyProbe<'_>,
 ) -> Result<Option<Row>> {
-    let mut batch = RowBatchBuilder::new(Arc::clone(reads), projection.clone());
-    let is_there = if projection.needs_row() {
-        push_row(point, probe, &mut batch)?
-    } else {
-        match latest(point, probe)? {
-            Some((version, false)) => {
-                batch.push(probe.key(), &[], reads.schema().version(), version)?;
-                true
-            }
-            _ => false,
-        }
+    // Made once it is known that there is a row: its parts are counted by all threads that read.
+    let row = |bytes: &[u8], schema, version| {
+        let mut batch = RowBatchBuilder::new(Arc::clone(reads), projection.clone());
+        batch.push(probe.key(), bytes, schema, version)?;
+        Ok(Some(Row::new(batch.finish(), 0)))
     };
-    Ok(is_there.then(|| Row::new(batch.finish(), 0)))
-}
-
-/// Adds the row of a key to `batch`, if there is one.
-fn push_row(point: &ReadPoint, probe: &KeyProbe<'_>, batch: &mut RowBatchBuilder) -> Result<bool> {
-    with_scratch(|row| {
-        match find(point, probe, row)? {
-            None => return Ok(false),
-            Some(Hit::Memory { schema, version }) => {
-                batch.push(probe.key(), row, schema, version)?;
-            }
-            Some(Hit::Disk { version, location }) => {
-                let row = fetch(&point.view, location, version)?;
-                batch.push(probe.key(), row.bytes(), row.schema(), version)?;
-            }
+    if !projection.needs_row() {
+        return match latest(point, probe)? {
+            Some((version, false)) => row(&[], reads.schema().version(), version),
+            _ => Ok(None),
+        };
+    }
+    with_scratch(|bytes| match find(point, probe, bytes)? {
+        None => Ok(None),
+        Some(Hit::Memory { schema, version }) => row(bytes, schema, version),
+        Some(Hit::Disk { version, location }) => {
+            let stored = fetch(&point.view, location, version)?;
+            row(stored.bytes(), stored.schema(), version)
         }
-        Ok(true)
     })
 }
 
@@ -66,7 +57,10 @@ fn push_row(point: &ReadPoint, probe: &KeyProbe<'_>, batch: &mut RowBatchBuilder
 ///
 /// # Errors
 /// `Corruption`, `Io`.
-pub(crate) fn exists(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<bool> {
+pub(crate) fn exists<V: Deref<Target = TabletView>>(
+    point: &ReadPoint<V>,
+    probe: &KeyProbe<'_>,
+) -> Result<bool> {
     Ok(latest(point, probe)?.is_some_and(|(_, is_deleted)| !is_deleted))
 }
 
@@ -75,7 +69,10 @@ pub(crate) fn exists(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// `Corruption`, `Io`.
-pub(crate) fn latest(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<Option<(Version, bool)>> {
+pub(crate) fn latest<V: Deref<Target = TabletView>>(
+    point: &ReadPoint<V>,
+    probe: &KeyProbe<'_>,
+) -> Result<Option<(Version, bool)>> {
     let ReadPoint { view, at, own } = point;
     if let Some(OwnWrites { memtable, .. }) = own
         && let Some((_, is_deleted)) = memtable.newest(probe.key())
@@ -100,8 +97,8 @@ pub(crate) fn latest(point: &ReadPoint, probe: &KeyProbe<'_>) -> Result<Option<(
 ///
 /// # Errors
 /// `Corruption`, `Io`.
-pub(crate) fn row_bytes(
-    point: &ReadPoint,
+pub(crate) fn row_bytes<V: Deref<Target = TabletView>>(
+    point: &ReadPoint<V>,
     probe: &KeyProbe<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<(Version, SchemaVersion)>> {
@@ -126,7 +123,11 @@ pub(super) enum Hit {
 }
 
 /// Finds the live row of a key. If it is in a memtable, its bytes are appended to `row`.
-pub(super) fn find(point: &ReadPoint, probe: &KeyProbe<'_>, row: &mut Vec<u8>) -> Result<Option<Hit>> {
+pub(super) fn find<V: Deref<Target = TabletView>>(
+    point: &ReadPoint<V>,
+    probe: &KeyProbe<'_>,
+    row: &mut Vec<u8>,
+) -> Result<Option<Hit>> {
     let ReadPoint { view, at, own } = point;
     let hit = |version, op| match op {
         FoundOp::Put { schema } => Some(Hit::Memory { version, schema }),

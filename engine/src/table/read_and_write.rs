@@ -12,7 +12,7 @@ use encoded_key::Value;
 use super::Table;
 use crate::batch::{Changes, Check};
 use crate::error::{Error, ErrorKind};
-use crate::record::Record;
+use crate::record::{Record, with_key};
 use crate::row::{Row, show_key};
 use crate::schema::Schema;
 use crate::value::AsValue;
@@ -147,7 +147,7 @@ impl Table {
         if !self.handle.core.options.keys_in_errors {
             return error;
         }
-        self.with_key(key, |probe| Ok(show_key(self.schema(), probe.key())))
+        with_key(self.schema(), key, |probe| Ok(show_key(self.schema(), probe.key())))
             .map_or_else(|error| error, |key| error.with_key(key))
     }
 }
