@@ -4,6 +4,8 @@
 //! columns through [`Columns`], whose answer may be "not known yet", so that one tree serves before the row is fetched
 //! (key columns only) and after.
 //!
+//! Invariant: no predicate is nested deeper than [`DEPTH_MAX`]. What would be is forgotten where it is put together, so that
+//! nothing that goes through one (nor dropping it) can run out of stack; the scan that it was for tells.
 //! Invariant: what is decided from a part of the columns stays decided when the rest is known. (Kleene's logic is
 //! monotone: replacing "unknown" by a value never turns a true into a false or back.)
 
@@ -34,6 +36,9 @@ pub struct ColumnExpr {
     name: String,
 }
 
+/// How deep `and`, `or` and `not` may lie in one another. Chains of one kind count once, however long they are.
+const DEPTH_MAX: usize = 100;
+
 /// What a scan keeps: comparisons of columns with values, joined by `and`, `or` and `not`.
 ///
 /// Nulls are treated as in SQL: a comparison with a null, on either side, is neither true nor false but unknown; `not`
@@ -44,7 +49,7 @@ pub struct ColumnExpr {
 /// (-NaN, -inf, .., -0.0, +0.0, .., inf, NaN), so that `eq(0.0)` does not find -0.0. An integer column may be compared
 /// with any integer, a float column with `f32` and `f64`, a decimal column with a decimal of any scale. Everything else
 /// must have the column's type; if not, or if there is no such column, the scan answers `InvalidArgument` when it is
-/// started.
+/// started. So it does if `and`, `or` and `not` lie in one another more than 100 deep; a chain of a thousand `or` is one.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
@@ -65,7 +70,11 @@ pub struct ColumnExpr {
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Predicate(Node<String>);
+pub struct Predicate {
+    node: Node<String>,
+    /// How many nodes lie in one another.
+    depth: usize,
+}
 
 impl ColumnExpr {
     /// Equal to `value`.
@@ -106,7 +115,7 @@ impl ColumnExpr {
     /// Null.
     #[must_use]
     pub fn is_null(self) -> Predicate {
-        Predicate(Node::IsNull { column: self.name })
+        Predicate::new(Node::IsNull { column: self.name }, 1)
     }
 
     /// Not null.
@@ -116,46 +125,53 @@ impl ColumnExpr {
     }
 
     fn compare(self, op: Op, value: &impl AsValue) -> Predicate {
-        Predicate(Node::Compare { column: self.name, op, literal: Literal::new(value.as_value()) })
+        let literal = Literal::new(value.as_value());
+        Predicate::new(Node::Compare { column: self.name, op, literal }, 1)
     }
 }
 
 impl Predicate {
+    fn new(node: Node<String>, depth: usize) -> Predicate {
+        if depth > DEPTH_MAX {
+            Predicate { node: Node::TooDeep, depth: 1 }
+        } else {
+            Predicate { node, depth }
+        }
+    }
+
     /// Both.
     #[must_use]
     pub fn and(self, other: Predicate) -> Predicate {
-        let mut all = match self.0 {
-            Node::All(all) => all,
-            node => vec![node],
+        let join = |predicate: Predicate| match predicate.node {
+            Node::All(all) => (all, predicate.depth),
+            node => (vec![node], predicate.depth + 1),
         };
-        match other.0 {
-            Node::All(others) => all.extend(others),
-            node => all.push(node),
-        }
-        Predicate(Node::All(all))
+        let (mut all, depth) = join(self);
+        let (others, depth_of_others) = join(other);
+        all.extend(others);
+        Predicate::new(Node::All(all), depth.max(depth_of_others))
     }
 
     /// One of the two, or both.
     #[must_use]
     pub fn or(self, other: Predicate) -> Predicate {
-        let mut any = match self.0 {
-            Node::Any(any) => any,
-            node => vec![node],
+        let join = |predicate: Predicate| match predicate.node {
+            Node::Any(any) => (any, predicate.depth),
+            node => (vec![node], predicate.depth + 1),
         };
-        match other.0 {
-            Node::Any(others) => any.extend(others),
-            node => any.push(node),
-        }
-        Predicate(Node::Any(any))
+        let (mut any, depth) = join(self);
+        let (others, depth_of_others) = join(other);
+        any.extend(others);
+        Predicate::new(Node::Any(any), depth.max(depth_of_others))
     }
 
     /// The opposite; of unknown: unknown.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "implemented as well; this one needs no import")]
     pub fn not(self) -> Predicate {
-        match self.0 {
-            Node::Not(inner) => Predicate(*inner),
-            node => Predicate(Node::Not(Box::new(node))),
+        match self.node {
+            Node::Not(inner) => Predicate::new(*inner, self.depth - 1),
+            node => Predicate::new(Node::Not(Box::new(node)), self.depth + 1),
         }
     }
 
@@ -164,7 +180,7 @@ impl Predicate {
     /// # Errors
     /// `InvalidArgument`: a column that does not exist, or a value that cannot be compared with it.
     pub(crate) fn compile(&self, schema: &Schema) -> Result<Filter> {
-        Ok(Filter(self.0.compile(schema)?))
+        Ok(Filter(self.node.compile(schema)?))
     }
 }
 
@@ -231,11 +247,19 @@ pub(crate) enum Op {
 /// A predicate over columns that are named by a `C`: their name, then their place in the schema.
 #[derive(Clone, Debug)]
 enum Node<C> {
-    Compare { column: C, op: Op, literal: Literal },
-    IsNull { column: C },
+    Compare {
+        column: C,
+        op: Op,
+        literal: Literal,
+    },
+    IsNull {
+        column: C,
+    },
     All(Vec<Node<C>>),
     Any(Vec<Node<C>>),
     Not(Box<Node<C>>),
+    /// What lay too deep. It stands in no filter.
+    TooDeep,
 }
 
 impl Node<String> {
@@ -254,6 +278,11 @@ impl Node<String> {
             Node::All(nodes) => Node::All(each(nodes)?),
             Node::Any(nodes) => Node::Any(each(nodes)?),
             Node::Not(node) => Node::Not(Box::new(node.compile(schema)?)),
+            Node::TooDeep => {
+                return Err(Error::invalid(format!(
+                    "filter: more than {DEPTH_MAX} of `and`, `or` and `not` lie in one another"
+                )));
+            }
         })
     }
 }
@@ -265,6 +294,7 @@ impl Node<usize> {
             Node::Compare { column, .. } | Node::IsNull { column } => is_it(*column),
             Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|node| node.reads(is_it)),
             Node::Not(node) => node.reads(is_it),
+            Node::TooDeep => unreachable!("it is compiled to an error"),
         }
     }
 
@@ -277,6 +307,7 @@ impl Node<usize> {
             Node::All(nodes) => first(nodes, columns, false),
             Node::Any(nodes) => first(nodes, columns, true),
             Node::Not(node) => Ok(node.decide(columns)?.map(bool::not)),
+            Node::TooDeep => unreachable!("it is compiled to an error"),
         }
     }
 }
@@ -359,6 +390,29 @@ mod tests {
 
     fn node(column: usize, op: Op, literal: i64) -> Node<usize> {
         Node::Compare { column, op, literal: Literal::Int(literal) }
+    }
+
+    #[test]
+    fn the_depth_is_bounded_and_the_length_is_not() {
+        let schema = Schema::builder().key("id", Type::U64).build().expect("legal");
+        let one = || column("id").eq(1);
+        // Each step but the first puts a node around what there is.
+        let nested = |depth: usize| {
+            (2..=depth).fold(one(), |inner, at| match at % 3 {
+                0 => inner.or(one()),
+                1 => inner.and(one()),
+                _ => inner.not(),
+            })
+        };
+        nested(DEPTH_MAX).compile(&schema).expect("as deep as it may be");
+        for depth in [DEPTH_MAX + 1, DEPTH_MAX + 5, 300_000] {
+            let error = nested(depth).clone().and(one()).compile(&schema).expect_err("too deep");
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
+        }
+        let long = (0..100_000).fold(one(), |chain, _| chain.or(one()));
+        long.and(one()).compile(&schema).expect("three deep");
+        let negated = (0..1001).fold(one(), |predicate, _| predicate.not());
+        assert_eq!(negated.depth, 2);
     }
 
     #[test]
