@@ -185,7 +185,7 @@ pub use options::{Compression, Durability, Options, RuntimeMode};
 pub use read::{Batches, ColumnExpr, Cursor, Predicate, Records, Rows, Scan, column};
 #[doc(hidden)]
 pub use record::generated as __private;
-pub use record::{ColumnShape, FromRow, KeyOf, Record, RowBuilder, Shape, TypedRecord};
+pub use record::{ColumnShape, FromRow, KeyOf, Origin, Record, RowBuilder, Shape, TypedRecord};
 pub use recovery::{RecoveryReport, TornTail};
 pub use repair::{
     KeyRange, LogAfterDamage, Loss, LossKind, RepairError, RepairOptions, RepairReport, RepairedTable,

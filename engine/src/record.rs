@@ -10,6 +10,7 @@ mod builder;
 #[doc(hidden)]
 pub mod generated;
 mod impls;
+mod origin;
 #[cfg(all(doctest, feature = "derive"))]
 mod refused;
 mod shape;
@@ -17,11 +18,14 @@ mod shape;
 mod tests;
 mod typed;
 
+#[cfg(doc)]
+use crate::Row;
 use crate::error::{Error, Result};
 use crate::row::RowWriter;
 use crate::schema::Schema;
 pub use builder::RowBuilder;
 use encoded_key::{KeyBuilder, KeyProbe, Value};
+pub use origin::Origin;
 pub(crate) use shape::Fingerprint;
 pub use shape::{ColumnShape, Shape};
 use std::cell::Cell;
@@ -29,6 +33,11 @@ use std::ops::Range;
 pub use typed::{FromRow, KeyOf, TypedRecord};
 
 /// Values in the order of a schema's columns: a whole row, or the columns of a key.
+///
+/// A record that knows the names of its columns, as structs, a [`RowBuilder`] and rows that were read do, is refused with
+/// [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) where the table has others at their places: a row of
+/// columns that were asked for in another order, say, or one from before a column was dropped. To write it
+/// nevertheless, position by position, give its [values](Row::to_values).
 ///
 /// Structs become records by [`derive(Record)`](macro@crate::Record). Tuples of up to 24 values are records, as are slices and vectors of [`Value`], [`RowBuilder`], rows that were read,
 /// references to records, and a bare value, which stands for a record of one column.
@@ -69,6 +78,13 @@ pub trait Record {
     fn shape(&self) -> Option<&'static Shape> {
         None
     }
+
+    /// The columns that the values are of, if the record knows them since it was made: a [`RowBuilder`] and rows that were
+    /// read do. Where it is written their names are compared with the table's, one by one.
+    #[inline]
+    fn origin(&self) -> Option<Origin<'_>> {
+        None
+    }
 }
 
 /// Writes a whole row, its key and then its row bytes, to the tail of `out`, and tells where they lie.
@@ -85,6 +101,9 @@ pub(crate) fn encode_record<R: Record + ?Sized>(
 ) -> Result<(Range<usize>, Range<usize>)> {
     if let Some(shape) = record.shape() {
         shape.check_row(schema)?;
+    }
+    if let Some(origin) = record.origin() {
+        origin.check(schema)?;
     }
     let columns = schema.columns().len();
     if record.columns() != columns {
@@ -138,6 +157,9 @@ pub(crate) fn encode_key<R: Record + ?Sized>(
 ) -> Result<Range<usize>> {
     if let Some(shape) = record.shape() {
         shape.check_key(schema)?;
+    }
+    if let Some(origin) = record.origin() {
+        origin.check(schema)?;
     }
     if record.columns() != schema.key_columns() {
         return Err(wrong_count(schema, schema.key_columns(), record.columns()));

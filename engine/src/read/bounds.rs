@@ -62,6 +62,9 @@ fn key_values<'a>(schema: &Schema, record: &'a impl Record) -> Result<Vec<Value<
     if let (Some(shape), true) = (record.shape(), given > 0) {
         shape.check_prefix(schema)?;
     }
+    if let Some(origin) = record.origin() {
+        origin.check(schema)?;
+    }
     (0..given).map(|column| record.value(column)).collect()
 }
 

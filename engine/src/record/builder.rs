@@ -1,6 +1,6 @@
 //! Building a record by column names.
 
-use super::Record;
+use super::{Origin, Record};
 use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::value::AsValue;
@@ -124,6 +124,11 @@ impl Record for RowBuilder<'_> {
                 }
             }
         })
+    }
+
+    #[inline]
+    fn origin(&self) -> Option<Origin<'_>> {
+        Some(Origin::first(self.schema, self.slots.len()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is a record: tuples, slices, references, rows that were read, and bare values.
 
-use super::{Record, Shape};
+use super::{Origin, Record, Shape};
 use crate::error::Result;
 use crate::row::{Row, RowRef};
 use crate::value::AsValue;
@@ -81,6 +81,11 @@ impl<R: Record + ?Sized> Record for &R {
     fn shape(&self) -> Option<&'static Shape> {
         (**self).shape()
     }
+
+    #[inline]
+    fn origin(&self) -> Option<Origin<'_>> {
+        (**self).origin()
+    }
 }
 
 impl Record for [Value<'_>] {
@@ -121,6 +126,11 @@ impl Record for Row {
     fn value(&self, index: usize) -> Result<Value<'_>> {
         self.as_ref().value(index)
     }
+
+    fn origin(&self) -> Option<Origin<'_>> {
+        let (schema, projection) = self.as_ref().made_of();
+        Some(Origin::projected(schema, projection))
+    }
 }
 
 impl Record for RowRef<'_> {
@@ -130,6 +140,11 @@ impl Record for RowRef<'_> {
 
     fn value(&self, index: usize) -> Result<Value<'_>> {
         RowRef::value(self, index)
+    }
+
+    fn origin(&self) -> Option<Origin<'_>> {
+        let (schema, projection) = self.made_of();
+        Some(Origin::projected(schema, projection))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Handles of rows: owned ones that keep their batch alive, and borrowed ones.
 
-use super::{RowBatch, display};
+use super::{Projection, RowBatch, display};
 use crate::error::{Error, Result};
 use crate::record::FromRow;
+use crate::schema::Schema;
 use crate::value::FromValue;
 use encoded_key::Value;
 use std::fmt;
@@ -58,6 +59,12 @@ impl<'a> RowRef<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The schema that it was read in, and which columns of it the row has.
+    #[inline]
+    pub(crate) fn made_of(&self) -> (&'a Schema, &'a Projection) {
+        (self.batch.schema(), self.batch.projection())
     }
 
     /// The names of its columns, in order.

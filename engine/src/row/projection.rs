@@ -11,6 +11,7 @@ pub struct Projection {
     columns: Arc<[usize]>,
     needs_key: bool,
     needs_row: bool,
+    is_in_order: bool,
 }
 
 impl Projection {
@@ -38,13 +39,20 @@ impl Projection {
         assert!(columns.iter().all(|&column| column < schema.columns().len()), "columns of the schema");
         let needs_key = columns.iter().any(|&column| column < key_columns);
         let needs_row = columns.iter().any(|&column| column >= key_columns);
-        Projection { columns, needs_key, needs_row }
+        let is_in_order = columns.iter().enumerate().all(|(position, &column)| position == column);
+        Projection { columns, needs_key, needs_row, is_in_order }
     }
 
     /// Positions in the schema.
     #[must_use]
     pub fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Whether they are the first columns of the schema, in its order.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.is_in_order
     }
 
     /// Whether a key column is among them.

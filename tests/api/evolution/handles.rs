@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use nyala::{Column, Durability, Engine, ErrorKind, Table, Type, Value};
+use nyala::{Column, Durability, Engine, ErrorKind, Row, Schema, Table, Type, Value};
 
 use super::printed;
 use crate::support::{assert_clean, lazy, plain_table, refused, scratch, tiny};
@@ -392,4 +392,54 @@ fn transactions_follow_the_same_rules() {
     assert_eq!(printed(&newest)[0], r#"(id: 1, number: 12, unit: "ohm")"#);
     assert_eq!(newest.count().expect("readable"), 2);
     assert_clean(&engine);
+}
+
+#[test]
+fn rows_that_know_their_columns_are_never_written_to_others() {
+    let dir = scratch();
+    let engine = Engine::open(dir.path(), lazy()).expect("a new database");
+    let schema = Schema::builder().key("id", Type::U32).column("a", Type::I64).column("b", Type::I64).build();
+    let old = engine.create_table("t", schema.expect("legal")).expect("a new name");
+    old.upsert((1, 10, 20)).expect("it fits");
+
+    // In another order than the table's.
+    let turned = old.scan().columns(["id", "b", "a"]).first().expect("readable").expect("it is there");
+    refused(old.upsert(&turned), ErrorKind::SchemaMismatch, &["\"a\"", "\"b\""]);
+    refused(old.upsert(turned.as_ref()), ErrorKind::SchemaMismatch, &["\"a\""]);
+    let mut batch = engine.batch();
+    refused(batch.upsert(&old, &turned), ErrorKind::SchemaMismatch, &["\"a\""]);
+    let mut transaction = engine.transaction();
+    refused(transaction.upsert(&old, &turned), ErrorKind::SchemaMismatch, &["\"a\""]);
+    let other = old.scan().columns(["a"]).first().expect("readable").expect("it is there");
+    refused(old.get(&other), ErrorKind::SchemaMismatch, &["\"id\"", "\"a\""]);
+    refused(old.scan().prefix(&other).count(), ErrorKind::SchemaMismatch, &["\"id\""]);
+    refused(old.scan().range::<&Row>(&other..).count(), ErrorKind::SchemaMismatch, &["\"id\""]);
+    // What is asked for in the table's order is a row of it, and its first column a key.
+    let row = old.scan().columns(["id", "a", "b"]).first().expect("readable").expect("it is there");
+    old.upsert(&row).expect("its own");
+    refused(old.delete(&row), ErrorKind::InvalidArgument, &["3 values given"]);
+    let key = old.scan().columns(["id"]).first().expect("readable").expect("it is there");
+    assert!(old.exists(&key).expect("readable") && old.scan().prefix(&key).count().expect("readable") == 1);
+    let own_key = old.schema().key().set("id", 1).expect("a key column");
+    assert!(old.exists(&own_key).expect("readable"));
+    // Whoever means the positions says so.
+    old.upsert(turned.to_values().expect("readable")).expect("as many, and they fit");
+    assert_eq!(printed(&old), ["(id: 1, a: 20, b: 10)"]);
+
+    // Of a schema from before: as many columns, of the same types.
+    let built =
+        old.schema().row().set("id", 1).and_then(|row| row.set("a", 7)).and_then(|row| row.set("b", 8));
+    let built = built.expect("its columns");
+    let new = old.alter().drop_column("a").add_column("c", Type::I64, 0).apply().expect("legal");
+    refused(new.upsert(&built), ErrorKind::SchemaMismatch, &["\"b\"", "\"a\""]);
+    refused(new.upsert(&row), ErrorKind::SchemaMismatch, &["\"b\"", "\"a\""]);
+    assert!(new.exists(&own_key).expect("readable"), "the key is what it was");
+    assert_eq!(printed(&new), ["(id: 1, b: 10, c: 0)"]);
+
+    // A table with the same columns, though by another key.
+    let schema =
+        Schema::builder().key("id", Type::U32).key("b", Type::I64).column("c", Type::I64.nullable()).build();
+    let copy = engine.create_table("copy", schema.expect("legal")).expect("a new name");
+    copy.upsert(new.get(1).expect("readable").expect("it is there")).expect("the same names");
+    assert_eq!(printed(&copy), ["(id: 1, b: 10, c: 0)"]);
 }
