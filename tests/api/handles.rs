@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use nyala::{
-    Batches, Cursor, Engine, Error, ErrorKind, Options, Row, RowBatch, Rows, Scan, Schema, Snapshot, Table,
-    WriteBatch,
+    Batches, Cursor, Engine, Error, ErrorKind, FromRow, Options, Row, RowBatch, Rows, Scan, Schema, Snapshot,
+    Table, WriteBatch,
 };
 
 use crate::support::{lazy, plain_table, refused, rows, scratch};
@@ -44,6 +44,11 @@ fn filled(dir: &std::path::Path) -> (Engine, Table) {
     batch.commit(nyala::Durability::Buffered).expect("a good disk");
     engine.flush().expect("a good disk");
     (engine, table)
+}
+
+#[derive(FromRow)]
+struct Number {
+    id: u32,
 }
 
 /// Struct fields and other threads: nothing is borrowed.
@@ -86,6 +91,10 @@ fn after_a_close_iterators_end_with_closed_and_rows_stay_what_they_are() {
     let scan = table.scan().range(10..20);
     let parts = table.scan().partitions(3).expect("parts");
     let row = open_rows.next().expect("a row").expect("a row");
+    let mut later_rows = table.scan().rows().expect("a scan");
+    assert!(later_rows.next().is_some_and(|row| row.is_ok()));
+    let mut records = table.scan().records::<Number>().expect("a scan");
+    assert!(records.next().is_some_and(|record| record.is_ok_and(|Number { id }| id == 0)));
     assert!(cursor.next().expect("a row").is_some());
     let batch = batches.next().expect("a batch").expect("a batch");
     let mut write = engine.batch();
@@ -95,7 +104,7 @@ fn after_a_close_iterators_end_with_closed_and_rows_stay_what_they_are() {
     engine.close().expect("a clean end");
     engine.close().expect("closing twice is fine");
 
-    // What was read before still comes; then the error, again and again.
+    // What was read before still comes; then the error, once.
     let mut rest = 0;
     let error = loop {
         match open_rows.next().expect("no end before the error") {
@@ -108,7 +117,9 @@ fn after_a_close_iterators_end_with_closed_and_rows_stay_what_they_are() {
     };
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     assert!(rest < ROWS / 2, "{rest} rows in one batch");
-    refused(open_rows.next().expect("no end"), ErrorKind::Closed, &[]);
+    assert!(open_rows.next().is_none(), "after the error comes the end");
+    assert_eq!(later_rows.by_ref().count(), rest as usize + 1, "what goes on after errors ends");
+    assert!(later_rows.next().is_none());
     let error = loop {
         match cursor.next() {
             Ok(row) => assert!(row.is_some(), "no end before the error"),
@@ -116,8 +127,12 @@ fn after_a_close_iterators_end_with_closed_and_rows_stay_what_they_are() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    refused(cursor.next().map(drop), ErrorKind::Closed, &[]);
     refused(batches.next().expect("no end"), ErrorKind::Closed, &[]);
-    refused(batches.next().expect("no end"), ErrorKind::Closed, &[]);
+    assert!(batches.next().is_none(), "after the error comes the end");
+    let records: Vec<_> = records.collect();
+    assert_eq!(records.len(), rest as usize + 1);
+    refused(records.into_iter().last().expect("the error").map(drop), ErrorKind::Closed, &[]);
     refused(scan.rows(), ErrorKind::Closed, &[]);
     for part in parts {
         refused(part.count(), ErrorKind::Closed, &[]);

@@ -5,7 +5,7 @@
 //! rest to the sink. A scan that needs no row skips the stage. Both steps end by rows and by bytes, so memory does
 //! not grow with the table; all buffers are reused, so nothing is allocated per row.
 //!
-//! Invariant: what is given to the sink before a failure is right; the failure comes after it, and again for ever.
+//! Invariant: what is given to the sink before a failure is right; the failure comes after it, whenever more is asked for.
 //! Invariant: after the end comes the end.
 
 use std::sync::Arc;

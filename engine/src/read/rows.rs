@@ -80,17 +80,24 @@ impl Walk {
 
 /// The rows of a scan, from [`Scan::rows`](crate::Scan::rows).
 ///
-/// After the end comes the end again. A failure comes after the rows before it, and then again for ever: stop at the first
-/// error, as `?` and `collect::<Result<_, _>>` do. After the engine is closed the scan answers `Closed` when it needs the
-/// next batch.
+/// A failure comes after the rows before it, and ends the scan: it is told once. So whoever goes past errors, as
+/// `flatten` does, does not see that rows are missing; stop at the first, as `?` and `collect::<Result<_, _>>` do. After
+/// the end comes the end again. After the engine is closed the scan fails with `Closed` when it needs the next batch.
 #[must_use = "iterators are lazy"]
 pub struct Rows {
-    walk: Walk,
+    /// `None` when it has ended or failed.
+    walk: Option<Walk>,
 }
 
 impl Rows {
     pub(super) fn new(pipeline: Pipeline) -> Rows {
-        Rows { walk: Walk::new(pipeline) }
+        Rows { walk: Some(Walk::new(pipeline)) }
+    }
+
+    #[cold]
+    fn end<T>(&mut self, last: Option<T>) -> Option<T> {
+        self.walk = None;
+        last
     }
 }
 
@@ -99,13 +106,14 @@ impl Iterator for Rows {
 
     #[inline]
     fn next(&mut self) -> Option<Result<Row>> {
-        match self.walk.advance() {
+        let walk = self.walk.as_mut()?;
+        match walk.advance() {
             Ok(true) => {
-                let batch = self.walk.batch.as_ref()?;
-                Some(Ok(Row::new(Arc::clone(batch), self.walk.given - 1)))
+                let batch = walk.batch.as_ref()?;
+                Some(Ok(Row::new(Arc::clone(batch), walk.given - 1)))
             }
-            Ok(false) => None,
-            Err(error) => Some(Err(error)),
+            Ok(false) => self.end(None),
+            Err(error) => self.end(Some(Err(error))),
         }
     }
 }
@@ -163,12 +171,13 @@ impl fmt::Debug for Cursor {
 /// Ends and fails like [`Rows`].
 #[must_use = "iterators are lazy"]
 pub struct Batches {
-    feed: Feed,
+    /// `None` when it has ended or failed.
+    feed: Option<Feed>,
 }
 
 impl Batches {
     pub(super) fn new(pipeline: Pipeline) -> Batches {
-        Batches { feed: Feed::new(pipeline) }
+        Batches { feed: Some(Feed::new(pipeline)) }
     }
 }
 
@@ -176,13 +185,16 @@ impl Iterator for Batches {
     type Item = Result<Arc<RowBatch>>;
 
     fn next(&mut self) -> Option<Result<Arc<RowBatch>>> {
-        let batch = self.feed.next(None).transpose()?;
-        if let Ok(batch) = &batch
-            && self.feed.pipeline.notes()
-        {
-            self.feed.pipeline.note_through(batch.key(batch.len() - 1));
+        let feed = self.feed.as_mut()?;
+        let next = feed.next(None).transpose();
+        match &next {
+            Some(Ok(batch)) if feed.pipeline.notes() => {
+                feed.pipeline.note_through(batch.key(batch.len() - 1));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(_)) | None => self.feed = None,
         }
-        Some(batch)
+        next
     }
 }
 
