@@ -28,7 +28,7 @@ use wal::SegmentInfo;
 
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
-use crate::files::{CURRENT, CURRENT_TEMPORARY, FileKind, Files, LOCK, file_name, path};
+use crate::files::{CURRENT, CURRENT_TEMPORARY, FileKind, Files, LOCK, file_name, parse_name, path};
 use crate::manifest::{self, Manifest, State, Unfinished};
 use crate::recovery::{self, Listing};
 
@@ -39,7 +39,8 @@ const COPY_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {
-    /// The last version that may be in it. Every commit up to it is, no later one.
+    /// The number of the last commit in it: what [`Engine::recovered_to`](crate::Engine::recovered_to) says of it, until it
+    /// is written to. Every commit up to it is in it, no later one.
     pub version: u64,
     /// Index files and rowsets that are the source's own, under a second name: they take no space until the source drops
     /// them.
@@ -107,7 +108,8 @@ impl Barrier {
             segments.retain(|segment| segment.id >= state.log_start);
             // The copy is synced, all of it: damage in it is never taken for a torn tail.
             state.attested = Some(end);
-            Barrier { state, segments, version: stage.last_version(), next_file: core.files.next_unused() }
+            let version = stage.last_commit().unwrap_or(core.recovered_to);
+            Barrier { state, segments, version, next_file: core.files.next_unused() }
         })
     }
 }
@@ -152,15 +154,31 @@ impl<'a> Target<'a> {
         recovery::prepare_directory(&**fs, dir, true)?;
         recovery::sync_way(&**fs, dir)?;
         let lock = recovery::lock(&**fs, dir)?;
-        // Somebody else may have been faster.
-        check_empty(&**fs, dir, &[LOCK])?;
         let target = Target { fs, dir, _lock: lock };
+        // Somebody else may have been faster.
+        if let Err(error) = check_empty(&**fs, dir, &[LOCK]) {
+            target.leave();
+            return Err(error);
+        }
         match manifest::mark_unfinished(&**fs, dir, Unfinished::Checkpoint) {
             Ok(()) => Ok(target),
             Err(error) => {
                 target.abandon();
                 Err(error)
             }
+        }
+    }
+
+    /// Leaves the directory as it is, but for `LOCK` if nothing of a database is beside it: else it is that one's.
+    fn leave(&self) {
+        let is_ours = |name: &str| parse_name(name).is_some() || [CURRENT, CURRENT_TEMPORARY].contains(&name);
+        let removed = match self.fs.list(self.dir) {
+            Ok(entries) if entries.iter().any(|entry| entry.name.to_str().is_some_and(is_ours)) => Ok(()),
+            Ok(_) => self.remove(LOCK),
+            Err(error) => Err(Error::io("listing the directory", error)),
+        };
+        if let Err(error) = removed {
+            tracing::warn!(%error, dir = %self.dir.display(), "LOCK may be left of a checkpoint that failed");
         }
     }
 
@@ -203,7 +221,7 @@ impl<'a> Target<'a> {
     /// The manifest, then `CURRENT`.
     fn put_in_force(&self, barrier: &Barrier) -> Result<(), Error> {
         let files = Arc::new(Files::new(Arc::clone(self.fs), self.dir, barrier.next_file));
-        Manifest::create(&files, barrier.state.clone()).map(drop)
+        Manifest::prepare(&files, barrier.state.clone())?.put_in_force()
     }
 
     /// Removes what was begun, but for the directory itself, so that it can be tried again there. `CURRENT` goes last:

@@ -77,12 +77,14 @@ struct Queue {
 pub(crate) struct Stage {
     next_version: Version,
     next_group: u64,
+    /// The last commit since the open.
+    last: Option<Version>,
 }
 
 impl Stage {
-    /// The last version that was given out.
-    pub(crate) fn last_version(&self) -> Version {
-        Version(self.next_version.0 - 1)
+    /// The last commit that the log has taken since the open, visible or not yet.
+    pub(crate) fn last_commit(&self) -> Option<Version> {
+        self.last
     }
 }
 
@@ -126,7 +128,7 @@ impl Commit {
     pub(crate) fn new(first: Version, ceiling: Version) -> Commit {
         Commit {
             queue: Mutex::default(),
-            stage: Mutex::new(Stage { next_version: first, next_group: 0 }),
+            stage: Mutex::new(Stage { next_version: first, next_group: 0, last: None }),
             publisher: Publisher::default(),
             gather: Gather::default(),
             ceiling: AtomicU64::new(ceiling.0),
@@ -271,6 +273,7 @@ impl Commit {
             self.bytes.fetch_add(member.submission.body.len() as u64, Ordering::Relaxed);
         }
         let last = last?;
+        stage.last = Some(last);
         self.groups.fetch_add(1, Ordering::Relaxed);
         seal_full(core, members);
         let group = stage.next_group;

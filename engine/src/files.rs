@@ -170,10 +170,15 @@ impl Files {
         self.obsolete.lock().push(Obsolete::Unnamed(id, kind));
     }
 
+    /// Whether a number lies above all that were there before.
+    pub(crate) fn is_new(&self, id: FileId) -> bool {
+        id >= self.first
+    }
+
     /// Whether a file was there before and nobody is about to delete it.
     pub(crate) fn is_leftover(&self, id: FileId, kind: FileKind) -> bool {
         let goes = |file: &Obsolete| file.file() == (id, kind) && !matches!(file, Obsolete::Stuck(..));
-        id < self.first && !self.obsolete.lock().iter().any(goes)
+        !self.is_new(id) && !self.obsolete.lock().iter().any(goes)
     }
 
     /// How many files nothing names and are there.

@@ -161,8 +161,8 @@ pub(crate) fn names_a_table(fs: &Arc<dyn Fs>, dir: &Path, id: FileId) -> Result<
     Ok(false)
 }
 
-/// Writes `state` as a new manifest, and puts it in force.
-fn start(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
+/// Writes `state` as a new manifest, with a `CURRENT` that names it, beside what is in force.
+fn write_beside(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
     let mut write_one = || {
         let id = files.next_id();
         write_new(files, id, state).inspect_err(|_| {
@@ -171,15 +171,13 @@ fn start(files: &Arc<Files>, state: &mut State) -> Result<(Log, u64), Error> {
         })
     };
     // A disk that took a part of it may take all of another one: what is removed makes room.
-    let written = match write_one() {
-        Err(error) if error.kind() == ErrorKind::NoSpace => write_one()?,
-        result => result?,
-    };
-    current::put(files)?;
-    Ok(written)
+    match write_one() {
+        Err(error) if error.kind() == ErrorKind::NoSpace => write_one(),
+        result => result,
+    }
 }
 
-/// Writes `state` as manifest `id`, and a `CURRENT` that names it, beside the one in force.
+/// Writes `state` as manifest `id`, and a `CURRENT` that names it.
 fn write_new(files: &Arc<Files>, id: FileId, state: &mut State) -> Result<(Log, u64), Error> {
     state.next_file = files.next_unused().max(state.next_file);
     let numbers = Arc::clone(files);
@@ -204,11 +202,17 @@ fn sync_appended(log: &Log, appended: Appended) -> Result<(), Error> {
 }
 
 impl Manifest {
-    /// Writes `state` as the first edit of a new manifest and puts it in force. Used at every open.
-    pub(crate) fn create(files: &Arc<Files>, mut state: State) -> Result<Manifest, Error> {
-        let (log, bytes) = start(files, &mut state)?;
+    /// Writes `state` as the first edit of a new manifest, which is in force once
+    /// [`put_in_force`](Manifest::put_in_force) is called. If it fails, nothing on disk names the new one.
+    pub(crate) fn prepare(files: &Arc<Files>, mut state: State) -> Result<Manifest, Error> {
+        let (log, bytes) = write_beside(files, &mut state)?;
         let inner = Inner { log, state, bytes, roll_at: roll_at(bytes), is_torn: false };
         Ok(Manifest { files: Arc::clone(files), bytes: AtomicU64::new(bytes), inner: Mutex::new(inner) })
+    }
+
+    /// Has `CURRENT` name it, durably. After a failure it may or may not.
+    pub(crate) fn put_in_force(&self) -> Result<(), Error> {
+        current::put(&self.files)
     }
 
     /// The manifest as it was read, for whoever writes nothing.
@@ -252,7 +256,8 @@ impl Manifest {
 
     fn roll(&self, inner: &mut Inner) -> Result<(), Error> {
         let mut state = inner.state.clone();
-        let (log, bytes) = start(&self.files, &mut state)?;
+        let (log, bytes) = write_beside(&self.files, &mut state)?;
+        current::put(&self.files)?;
         let old = std::mem::replace(&mut inner.log, log);
         inner.state = state;
         inner.bytes = bytes;

@@ -6,6 +6,7 @@
 //! Invariant: nothing is changed before everything was read that decides whether to change it. (`LOCK` is made first.)
 //! Invariant: an old file is never appended to. What was only in the page cache is written anew and synced: replayed
 //! rows go to new files, the log and the manifest start new segments, and `CURRENT` comes last.
+//! Invariant: an open that fails before `CURRENT` may name what it wrote removes that again.
 //! Invariant: new numbers lie above every number in the directory and in the manifest; new versions lie above the
 //! ceiling that the manifest named.
 
@@ -82,39 +83,62 @@ pub(crate) fn recover(
     let clock = Clock::of(options.runtime);
     let start = clock.now();
     let listing = Listing::read(&*options.fs, dir)?;
-    let mut recovered = match learn::learn(options, dir, &listing)? {
+    let (files, prepared) = match learn::learn(options, dir, &listing)? {
         None => {
             learn::check_creatable(options, dir, &listing)?;
             sync_way(&*options.fs, dir)?;
             let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, listing.next_number()));
             let report = RecoveryReport { is_new: true, ..RecoveryReport::default() };
-            act(options, files, cache, &listing, State::default(), report)?
+            let prepared = prepare(options, &files, cache, State::default(), report);
+            (files, prepared)
         }
         Some(Learned { mut state, scan }) => {
             let next = listing.next_number().max(state.next_file);
             let files = Arc::new(Files::new(Arc::clone(&options.fs), dir, next));
             // Everything that is named must open before anything is written.
             open_tables(&files, cache, &state)?;
-            let mut report = replay::replay(options, &files, &scan, &mut state)?;
-            report.torn = scan.torn.as_ref().map(|torn| learn::save_torn(&files, torn));
-            act(options, files, cache, &listing, state, report)?
+            let replayed = replay::replay(options, &files, &scan, &mut state);
+            let prepared = replayed.and_then(|mut report| {
+                report.torn = scan.torn.as_ref().map(|torn| learn::save_torn(&files, torn));
+                prepare(options, &files, cache, state, report)
+            });
+            (files, prepared)
         }
     };
+    let prepared = prepared.inspect_err(|_| discard_new(&files))?;
+    let mut recovered = prepared.put_in_force(files, &listing)?;
     recovered.report.duration = clock.now() - start;
     Ok(recovered)
 }
 
-/// Starts a new log and a new manifest, and clears the directory of what they do not name.
-fn act(
+/// Removes what an open has written that failed before `CURRENT` could name it. On a full disk attempts must not pile up.
+fn discard_new(files: &Files) {
+    let Ok(listing) = Listing::read(&*files.fs, &files.dir) else { return };
+    files.remove_unfinished(listing.numbered.into_iter().filter(|(id, _)| files.is_new(*id)));
+    let _ = files.fs.remove(&files.dir.join(CURRENT_TEMPORARY));
+}
+
+/// A database that is whole and on disk, but for `CURRENT`.
+struct Prepared {
+    log: Log,
+    manifest: Manifest,
+    catalog: Catalog,
+    first_version: Version,
+    ceiling: Version,
+    durable: Version,
+    report: RecoveryReport,
+}
+
+/// Starts a new log and a new manifest.
+fn prepare(
     options: &Options,
-    files: Arc<Files>,
+    files: &Arc<Files>,
     cache: &Arc<sstable::Cache>,
-    listing: &Listing,
     mut state: State,
     mut report: RecoveryReport,
-) -> Result<Recovered, Error> {
+) -> Result<Prepared, Error> {
     files.sync_dir()?;
-    let numbers = Arc::clone(&files);
+    let numbers = Arc::clone(files);
     let log =
         Log::create(log_options(options, &files.dir), files.next_id(), Box::new(move || numbers.next_id()))?;
     let first_version = state.version_ceiling.next();
@@ -123,10 +147,20 @@ fn act(
     state.attested = Some(log.synced());
     let (ceiling, durable) = (state.version_ceiling, state.durable_through);
     report.recovered_to = Ticket::new(durable);
-    let catalog = open_tables(&files, cache, &state)?;
-    let manifest = Manifest::create(&files, state)?;
-    remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);
-    Ok(Recovered { parts: Parts { files, log, manifest, catalog, first_version, ceiling, durable }, report })
+    let catalog = open_tables(files, cache, &state)?;
+    let manifest = Manifest::prepare(files, state)?;
+    Ok(Prepared { log, manifest, catalog, first_version, ceiling, durable, report })
+}
+
+impl Prepared {
+    /// Has `CURRENT` name it, and clears the directory of what it does not name. After a failure either may be in force.
+    fn put_in_force(self, files: Arc<Files>, listing: &Listing) -> Result<Recovered, Error> {
+        let Prepared { log, manifest, catalog, first_version, ceiling, durable, mut report } = self;
+        manifest.put_in_force()?;
+        remove_orphans(&files, listing, &manifest, log.end().segment, &mut report);
+        let parts = Parts { files, log, manifest, catalog, first_version, ceiling, durable };
+        Ok(Recovered { parts, report })
+    }
 }
 
 fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Result<Catalog, Error> {
@@ -299,7 +333,8 @@ pub(crate) fn lock(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn vfs::Lock>, Error>
 /// Makes a database of files that are there and that `state` names, in a directory that has nothing else of ours.
 pub(crate) fn found(options: &Options, files: Arc<Files>, state: State) -> Result<(), Error> {
     let cache = sstable::Cache::new(options.cache_bytes());
-    act(options, files, &cache, &Listing::default(), state, RecoveryReport::default()).map(drop)
+    let prepared = prepare(options, &files, &cache, state, RecoveryReport::default())?;
+    prepared.put_in_force(files, &Listing::default()).map(drop)
 }
 
 /// Whether a database may be made in a directory without `CURRENT`.
@@ -312,6 +347,10 @@ pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result
     if !create {
         return match fs.list(dir) {
             Ok(_) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::invalid(format!(
+                "there is no database in {}: there is no such directory",
+                dir.display()
+            ))),
             Err(error) => Err(Error::io(format_args!("opening {}", dir.display()), error)),
         };
     }

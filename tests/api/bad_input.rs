@@ -226,7 +226,7 @@ fn a_directory_that_cannot_be_used_is_named() {
     assert_eq!(std::fs::read(&file).expect("untouched"), b"not a directory");
     let existing = Options { create_if_missing: false, ..lazy() };
     let missing = dir.path().join("missing");
-    refused(Engine::open(&missing, existing.clone()), ErrorKind::Io, &["missing"]);
+    refused(Engine::open(&missing, existing.clone()), ErrorKind::InvalidArgument, &["missing"]);
     assert!(!missing.exists(), "nothing is made");
     let empty = scratch();
     refused(Engine::open(empty.path(), existing.clone()), BAD, &[&empty.path().display().to_string()]);

@@ -175,3 +175,35 @@ fn a_write_that_fails_once_at_any_call_is_refused_or_durable() {
         assert!(met > 10, "{fault:?} was met {met} times");
     }
 }
+
+/// What must be replayed takes more room than there is.
+#[test]
+fn an_open_that_lacks_space_leaves_nothing_however_often_it_is_tried() {
+    for (spare, runtime) in [2_000u64, 6_000, 12_000, 30_000].into_iter().flat_map(|spare| {
+        [RuntimeMode::Inline { seed: 1 }, RuntimeMode::Threads].map(|runtime| (spare, runtime))
+    }) {
+        let disk = SimFs::new(1);
+        let options = || nyala::Options { runtime, log_bytes_max: 1 << 20, ..tiny() };
+        let large = nyala::Options { memory_bytes: 4 << 20, memtable_bytes: Some(1 << 20), ..options() };
+        let engine = Engine::open("/db", simulated(&disk, large)).expect("it opens");
+        let table = plain_table(&engine);
+        let expected: Vec<_> = (0..400u32).map(|id| (id, i64::from(id))).collect();
+        for &(id, number) in &expected {
+            let noise = (0..20).map(|part| format!("{:08x}", (20 * id + part).wrapping_mul(2_654_435_761)));
+            table.upsert((id, number, noise.collect::<String>())).expect("a row");
+        }
+        let disk = disk.fork();
+        let before = (disk.used_bytes(), disk.paths());
+        disk.set_capacity(Some(before.0 + spare));
+        for attempt in 0..4 {
+            let error = Engine::open("/db", simulated(&disk, options())).expect_err("there is no space");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            assert_eq!((disk.used_bytes(), disk.paths()), before, "attempt {attempt} with {spare}");
+        }
+        disk.set_capacity(None);
+        let engine = Engine::open("/db", simulated(&disk, options())).expect("there is space");
+        assert_eq!(rows(&plain_table(&engine)), expected);
+        assert!(engine.recovery_report().flushed_files > 2, "in several parts");
+        assert_clean(&engine);
+    }
+}

@@ -243,7 +243,7 @@ fn where_there_is_no_database_none_is_made() {
         &["no database"],
     );
     let missing = dir.path().join("missing");
-    refused(Engine::open_read_only(&missing, Options::default()), ErrorKind::Io, &["missing"]);
+    refused(Engine::open_read_only(&missing, Options::default()), ErrorKind::InvalidArgument, &["missing"]);
     std::fs::write(dir.path().join("notes.txt"), "foreign").expect("a file");
     refused(
         Engine::open_read_only(dir.path(), Options::default()),

@@ -168,6 +168,38 @@ fn tickets_survive_every_flush_compaction_and_segment_of_the_log() {
     assert_eq!(engine.recovered_to(), last);
 }
 
+/// Versions have gaps between two lives of a database, and where a commit failed. A report names a commit.
+#[test]
+fn a_checkpoint_tells_its_last_commit_also_where_versions_have_a_gap() {
+    let disk = SimFs::new(1);
+    let (engine, table) = open(&disk);
+    let last = write(&engine, &table, 1, Durability::Buffered);
+    drop(table);
+    engine.close().expect("a clean end");
+    let (engine, table) = open(&disk);
+    let told = |directory: &str, engine: &Engine| {
+        let report = engine.checkpoint(directory).expect("a good disk");
+        let copy = Engine::open(directory, simulated(&disk, lazy())).expect("it opens");
+        assert_eq!(Ticket::from_u64(report.version), copy.recovered_to());
+        copy.recovered_to()
+    };
+    assert_eq!(told("/reopened", &engine), last);
+    // Versions are given out before the log takes a batch.
+    disk.set_capacity(Some(disk.used_bytes()));
+    let mut next = 2;
+    let last = loop {
+        let before = engine.last_committed();
+        let mut batch = engine.batch();
+        batch.upsert(&table, (next, i64::from(next), "x".repeat(1000))).expect("it fits");
+        if batch.commit(Durability::Buffered).is_err() {
+            break before;
+        }
+        next += 1;
+    };
+    disk.set_capacity(None);
+    assert_eq!(told("/full", &engine), last);
+}
+
 #[test]
 fn tickets_of_a_checkpoint_end_where_it_was_made() {
     let disk = SimFs::new(1);

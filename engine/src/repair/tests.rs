@@ -67,7 +67,7 @@ fn forge(disk: &SimFs, edit: impl FnOnce(&mut State)) {
         manifest::load(&fs, dir, current, &listing.of(FileKind::Manifest)).expect("it was just written");
     let files = Arc::new(Files::new(fs, dir, listing.next_number().max(state.next_file)));
     edit(&mut state);
-    Manifest::create(&files, state).expect("a good disk");
+    Manifest::prepare(&files, state).and_then(|manifest| manifest.put_in_force()).expect("a good disk");
 }
 
 fn tablet(state: &mut State) -> &mut crate::manifest::TabletState {
