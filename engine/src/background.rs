@@ -196,7 +196,7 @@ fn bound_log(core: &Core) {
 
 fn publish_in_time(core: &Core, last: &mut Duration) {
     let now = core.clock.now();
-    if now >= *last + PUBLISHING_PERIOD {
+    if now.saturating_sub(*last) >= PUBLISHING_PERIOD {
         *last = now;
         metrics::publish(core, &core.published);
     }
@@ -205,7 +205,8 @@ fn publish_in_time(core: &Core, last: &mut Duration) {
 fn sync_in_time(core: &Core, last: &mut Duration) {
     let Some(interval) = core.options.background_sync_interval else { return };
     let now = core.clock.now();
-    if now < *last + interval || !core.health.is_healthy() {
+    // However long an interval is asked for.
+    if now.saturating_sub(*last) < interval || !core.health.is_healthy() {
         return;
     }
     *last = now;
@@ -247,6 +248,24 @@ mod tests {
 
     const MEMORY: usize = 1 << 20;
     const MEMTABLE: usize = 64 << 10;
+
+    #[test]
+    fn the_longest_interval_between_syncs_is_one_that_never_passes() {
+        let interval = Some(Duration::MAX);
+        let fs = Arc::new(SimFs::new(1));
+        let runtime = RuntimeMode::Inline { seed: 1 };
+        let options = Options { background_sync_interval: interval, runtime, fs, ..Options::default() };
+        let engine = Engine::open("/db", options).expect("it opens");
+        let schema = Schema::builder().key("id", Type::U64).build().expect("a schema");
+        engine.create_table("t", schema).and_then(|table| table.upsert((1,))).expect("healthy");
+        let core = engine.core();
+        let before = core.log.synced();
+        let mut last = core.clock.now();
+        core.clock.sleep(Duration::from_secs(3600));
+        sync_in_time(core, &mut last);
+        assert!(core.log.synced() == before && before < core.log.end());
+        assert!(core.health.is_healthy());
+    }
 
     #[test]
     fn the_cache_gives_back_what_it_borrows_although_nobody_keeps_house() {

@@ -19,12 +19,12 @@ mod pick;
 mod sample;
 mod shape;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use codec::{FileId, RowsetId};
+use codec::{FileId, RowsetId, Version};
 use pkindex::{Compaction, CompactionOptions, Outcome, Retention, Run};
 use sstable::FileInfo;
 use sync::Mutex;
@@ -494,8 +494,43 @@ fn retire(core: &Core, job: &CompactionJob, merged: &Merged, dead: Vec<Arc<Rowse
     summary
 }
 
+/// What a tablet held on disk when a caller asked for it to be compacted.
+#[derive(Debug)]
+struct Asked {
+    rowsets: BTreeSet<RowsetId>,
+    through: Version,
+}
+
+impl Asked {
+    fn of(view: &TabletView) -> Asked {
+        let rowsets = view.rowsets.iter().map(|rowset| rowset.id()).collect();
+        Asked { rowsets, through: view.flushed_through }
+    }
+
+    /// Whether a job moves a rowset that stood then, or merges nothing that has come since. Each of the former leaves
+    /// one less to move, and without anything new the latter come to an end.
+    fn has(&self, job: &CompactionJob) -> bool {
+        let mut inputs = job.view.runs[job.work.inputs.clone()].iter();
+        job.work.moving.iter().any(|rowset| self.rowsets.contains(rowset))
+            || inputs.all(|run| run.versions().1 <= self.through)
+    }
+
+    /// The next job, if there is one. However much is written meanwhile, at some time there is none.
+    fn next(&self, core: &Core, tablet: &Arc<Tablet>) -> Option<CompactionJob> {
+        let retention = core.registry.retention();
+        let job = claim_in(core, tablet, &retention, Eagerness::Idle)?;
+        if self.has(&job) {
+            return Some(job);
+        }
+        drop(job);
+        core.signals.compaction.set();
+        None
+    }
+}
+
 /// Merges all runs of a tablet into one, in the caller's thread, after the compactions that are running; then goes on
-/// until its rowsets are as they are when the engine had nothing else to do for long.
+/// until the rowsets that there were are as they are when the engine had nothing else to do for long. What is written
+/// meanwhile is left to the workers: else this might never return.
 pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Error> {
     let waiting = tablet.compacting.wait();
     let job = core.health.progress.wait_for(Duration::from_millis(20), || {
@@ -512,17 +547,17 @@ pub(crate) fn compact_whole(core: &Core, tablet: &Arc<Tablet>) -> Result<(), Err
         let notes = NotesAt { noted: &noted, retention: &retention, now: Duration::MAX, with_jobs: true };
         let shape = Shape::of(&view, &notes, tablet.compacting.overwrite_percent());
         let work = pick::pick_whole(&shape, &policy(&core.options));
-        Some(Ok(work.map(|work| register(tablet, view, &mut noted, work))))
+        let asked = Asked::of(&view);
+        Some(Ok(work.map(|work| (asked, register(tablet, view, &mut noted, work)))))
     })?;
     drop(waiting);
-    let Some(job) = job else { return Ok(()) };
+    let Some((asked, job)) = job else { return Ok(()) };
     run_for_caller(core, &job)?;
     drop(job);
     loop {
         core.health.check_writable()?;
         tablet.check_not_dropped()?;
-        let retention = core.registry.retention();
-        let Some(job) = claim_in(core, tablet, &retention, Eagerness::Idle) else { return Ok(()) };
+        let Some(job) = asked.next(core, tablet) else { return Ok(()) };
         run_for_caller(core, &job)?;
     }
 }

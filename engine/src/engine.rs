@@ -86,9 +86,11 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for options that contradict themselves, `Locked` if the database is open already, here or in
-    /// another process, `UnsupportedFormat` if a newer version wrote it, `Corruption` if it is damaged or is not a
-    /// database, `ReadOnly`, `NoSpace`, `Io`. The directory is as before then, but for files that nothing names.
+    /// `InvalidArgument` for options that contradict themselves, and for a directory without a database, or no directory
+    /// at all, if none is to be made; `Locked` if the database is open already, here or in another process,
+    /// `UnsupportedFormat` if a newer version wrote it, `Corruption` if it is damaged or is not a database, `ReadOnly`,
+    /// `NoSpace`, `Io`. The directory is as before then, but for `LOCK` and for files that nothing names; those that the
+    /// open wrote are removed again, so that one which is repeated on a full disk takes no more.
     pub fn open(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
@@ -124,7 +126,9 @@ impl Engine {
     /// half of which is for blocks. Each table has it in one memtable, however little memory there is. The files that
     /// it reads stay open, and on the disk, until it is closed, also if the writer deletes them meanwhile.
     ///
-    /// Every write answers `ReadOnly`. Beside the file system and the memory no option is used.
+    /// Every write answers `ReadOnly`. Of the options [`fs`](Options::fs), [`memory_bytes`](Options::memory_bytes),
+    /// [`runtime`](Options::runtime) (its clock), [`keys_in_errors`](Options::keys_in_errors) and the bounds of batches are
+    /// used, and no other. All of them must be valid.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -144,8 +148,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no database, `UnsupportedFormat` if a newer version wrote it, `Corruption`, `Io`.
-    /// Beside a writer that is so quick that no state could be had in a hundred tries, the last try's.
+    /// `InvalidArgument` if there is no database, or no such directory, `UnsupportedFormat` if a newer version wrote it,
+    /// `Corruption`, `Io`. Beside a writer that is so quick that no state could be had in a hundred tries, the last try's.
     pub fn open_read_only(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
@@ -347,16 +351,22 @@ impl Engine {
         {
             let _stage = core.commit.stage();
             table.tablet.check_not_dropped()?;
-            table.tablet.mark_dropped(true);
+            table.tablet.begin_drop();
         }
         let drop = || {
             core.sync_visible()?;
             let edit = Edit { dropped_tables: vec![table.id], ..Edit::default() };
-            core.manifest.install(|_| Ok(Some(edit)), |_| core.catalog.remove(&table))
+            core.manifest.install(
+                |_| Ok(Some(edit)),
+                |_| {
+                    core.catalog.remove(&table);
+                    table.tablet.end_drop();
+                },
+            )
         };
         if let Err(error) = drop() {
             core.health.fail(&error);
-            table.tablet.mark_dropped(false);
+            table.tablet.take_back_drop();
             return Err(error);
         }
         core.stall.shrink(table.tablet.uncount());
@@ -706,7 +716,7 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
     }
     core.workers.stop();
     for table in core.catalog.all() {
-        table.tablet.compacting.set_cancelled(true);
+        table.tablet.compacting.end();
     }
     core.signals.end();
     core.workers.join();

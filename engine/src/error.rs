@@ -25,7 +25,9 @@ pub enum ErrorKind {
     DuplicateKey,
     /// An update of a key that is not there.
     MissingRow,
-    /// Something that a transaction had read was changed before it could commit.
+    /// Something that a transaction had read was changed before it could commit; or a row has another version than
+    /// [`WriteBatch::compare_and_set`](crate::WriteBatch::compare_and_set) or
+    /// [`WriteBatch::compare_and_delete`](crate::WriteBatch::compare_and_delete) was told.
     Conflict,
     /// An argument that can never work: a wrong type, a null in a key, an oversized row, a bad option or name.
     InvalidArgument,

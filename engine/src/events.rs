@@ -32,9 +32,12 @@ const WAITING_MAX: usize = 4096;
 
 /// Is told what an engine does; see [`Options::listener`](crate::Options::listener). Closures are listeners.
 ///
-/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other. It may
-/// call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits until it
-/// has heard everything. (A close from within the listener does not: what is left is told after it returns.) A panic of a
+/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other. (Without
+/// threads, in [`RuntimeMode::Inline`](crate::RuntimeMode::Inline), by those that call the engine; and what is left when
+/// it is closed, by who closes.)
+///
+/// It may call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits until
+/// it has heard everything. (A close from within the listener does not: what is left is told after it returns.) A panic of a
 /// listener is caught and logged. An engine that is [open for reading only](crate::Engine::open_read_only) tells nothing.
 ///
 /// Who keeps an [`Engine`](crate::Engine) in its listener keeps it open until it is closed by

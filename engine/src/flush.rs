@@ -609,7 +609,7 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
     core.signals.flush.set();
     core.run_inline_flushes();
     let is_done =
-        |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_dropped() || !tablet.has_unflushed_through(*goal);
+        |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_gone() || !tablet.has_unflushed_through(*goal);
     let flushed = core.health.progress.wait_for(Duration::from_millis(100), || {
         if goals.iter().all(is_done) {
             return Some(Ok(()));

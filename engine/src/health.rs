@@ -42,6 +42,8 @@ pub enum Health {
 #[derive(Debug, Default)]
 pub(crate) struct HealthCell {
     state: AtomicU8,
+    /// Whether it was opened for reading only.
+    is_read_only: bool,
     /// Stays set whatever else happens: who failed while the engine was closing must learn that an edit may be on disk.
     was_poisoned: AtomicBool,
     cause: Mutex<Option<Error>>,
@@ -59,14 +61,15 @@ impl HealthCell {
         let cause = Error::new(ErrorKind::ReadOnly, "the database is open for reading only");
         HealthCell {
             state: AtomicU8::new(READ_ONLY),
+            is_read_only: true,
             cause: Mutex::new(Some(cause)),
             ..HealthCell::default()
         }
     }
 
-    /// Whether it was opened for reading only, and not closed since.
+    /// Whether it was opened for reading only, also when it is closed.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.state.load(Ordering::Acquire) == READ_ONLY
+        self.is_read_only
     }
 
     /// One that tells of its changes.
@@ -83,14 +86,17 @@ impl HealthCell {
     /// For every write.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        if self.state.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { Err(self.refusal()) }
+        if self.state.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { self.look_closer() }
     }
 
     #[cold]
-    fn refusal(&self) -> Error {
+    fn look_closer(&self) -> Result<(), Error> {
+        // State and cause change together, under this lock: somebody may have resumed since the first look.
+        let cause = self.cause.lock();
         match self.state.load(Ordering::Acquire) {
-            CLOSED => closed(),
-            _ => self.cause.lock().clone().unwrap_or_else(closed),
+            HEALTHY => Ok(()),
+            CLOSED => Err(closed()),
+            _ => Err(cause.clone().unwrap_or_else(closed)),
         }
     }
 
@@ -238,6 +244,29 @@ mod tests {
         health.close();
         assert_eq!(health.check_open().expect_err("closed").kind(), ErrorKind::Closed);
         assert!(health.is_poisoned());
+    }
+
+    /// A write that looks while somebody resumes goes on or meets the full disk: the engine is open.
+    #[test]
+    fn no_write_takes_a_resume_for_a_close() {
+        let health = HealthCell::default();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Acquire) {
+                        if let Err(error) = health.check_writable() {
+                            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+                        }
+                    }
+                });
+            }
+            for _ in 0..20_000 {
+                health.fail(&Error::new(ErrorKind::NoSpace, "full"));
+                health.resume().expect("there is space");
+            }
+            is_over.store(true, Ordering::Release);
+        });
     }
 
     #[test]

@@ -418,7 +418,8 @@ impl Table {
     }
 
     /// Merges all index runs of this table into one, and waits for it. The engine compacts by itself; this is for
-    /// before a long time of reading only.
+    /// before a long time of reading only. It is about what was written before the call: what is written meanwhile is
+    /// left to the background.
     ///
     /// # Errors
     /// `NoSpace`, `Io`, `ReadOnly`, `Closed`, `NoSuchTable`, `Corruption`.

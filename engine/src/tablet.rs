@@ -42,7 +42,9 @@ pub(crate) struct Tablet {
     /// Oldest first; the last is the active one.
     unflushed: Mutex<Vec<Unflushed>>,
     /// Set under the commit's stage; from then on no operation is applied.
-    dropped: AtomicBool,
+    being_dropped: AtomicBool,
+    /// The drop is durable: nobody flushes what is left.
+    is_gone: AtomicBool,
     /// What its compactions note.
     pub(crate) compacting: Compacting,
     memtables_made: AtomicU64,
@@ -73,7 +75,8 @@ impl Tablet {
             owner: Mutex::new(owner.into()),
             view: ViewCell::new(make(active)),
             unflushed: Mutex::new(unflushed),
-            dropped: AtomicBool::new(false),
+            being_dropped: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             compacting: Compacting::default(),
             memtables_made: AtomicU64::new(1),
         }
@@ -90,21 +93,38 @@ impl Tablet {
     }
 
     pub(crate) fn check_not_dropped(&self) -> Result<(), Error> {
-        if self.dropped.load(Ordering::Acquire) {
+        if self.is_dropped() {
             return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped"));
         }
         Ok(())
     }
 
+    /// Whether it was dropped, or is about to be.
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.being_dropped.load(Ordering::Acquire)
     }
 
-    /// Set with the commit's stage. Taken back only if the drop could not be made durable. Stops the tablet's compactions,
-    /// and does not wait for them.
-    pub(crate) fn mark_dropped(&self, is_dropped: bool) {
-        self.dropped.store(is_dropped, Ordering::Release);
-        self.compacting.set_cancelled(is_dropped);
+    /// Whether it was dropped for good.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+
+    /// Refuses operations from now on. Stops the tablet's compactions, and does not wait for them. Call with the commit's
+    /// stage.
+    pub(crate) fn begin_drop(&self) {
+        self.being_dropped.store(true, Ordering::Release);
+        self.compacting.stop();
+    }
+
+    /// The drop could not be made durable.
+    pub(crate) fn take_back_drop(&self) {
+        self.being_dropped.store(false, Ordering::Release);
+        self.compacting.go_on();
+    }
+
+    /// The drop is durable.
+    pub(crate) fn end_drop(&self) {
+        self.is_gone.store(true, Ordering::Release);
     }
 
     /// Notes that the active memtable took operations that lie in the log from `first` to `end`. Returns by how many

@@ -506,3 +506,64 @@ fn what_fails_is_told_with_its_cause_and_then_what_it_does_to_the_health() {
     since.retain(|told| !told.starts_with("compaction"));
     assert_eq!(since, ["flush begun", "flush failed", "poisoned"]);
 }
+
+/// Closing tells of a change of health, and waits until the listener has heard of it.
+#[test]
+fn a_listener_may_close_the_engine_when_it_hears_of_a_close() {
+    in_time("closing from within a close", Duration::from_secs(30), || {
+        for options in [tiny(), Options { runtime: RuntimeMode::Inline { seed: 1 }, ..tiny() }] {
+            let dir = scratch();
+            let closer: Arc<OnceLock<Engine>> = Arc::default();
+            let closed = Arc::new(AtomicU64::new(0));
+            let listener = {
+                let (closer, closed) = (Arc::clone(&closer), Arc::clone(&closed));
+                move |event: &Event| {
+                    if let (Event::HealthChanged { .. }, Some(engine)) = (event, closer.get()) {
+                        engine.close().expect("somebody else does it");
+                        closed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            };
+            let engine = Engine::open(dir.path(), told(listener, options)).expect("it opens");
+            assert!(closer.set(engine.clone()).is_ok());
+            write(&plain_table(&engine), 0..10);
+            engine.close().expect("a clean end");
+            assert_eq!(closed.load(Ordering::Relaxed), 1);
+            let engine = Engine::open(dir.path(), tiny()).expect("the directory is free");
+            assert_eq!(engine.recovery_report().batches, 0, "a clean end leaves nothing to replay");
+            assert_eq!(rows(&plain_table(&engine)).len(), 10);
+        }
+    });
+}
+
+#[test]
+fn whoever_closes_first_the_listener_or_another_both_return() {
+    in_time("closing from within and without", Duration::from_secs(60), || {
+        for round in 0..20 {
+            let dir = scratch();
+            let closer: Arc<OnceLock<Engine>> = Arc::default();
+            let listener = {
+                let closer = Arc::clone(&closer);
+                move |event: &Event| {
+                    if let (Event::FlushBegun { .. } | Event::HealthChanged { .. }, Some(engine)) =
+                        (event, closer.get())
+                    {
+                        engine.close().expect("it closes");
+                    }
+                }
+            };
+            let engine = Engine::open(dir.path(), told(listener, tiny())).expect("it opens");
+            assert!(closer.set(engine.clone()).is_ok());
+            let table = plain_table(&engine);
+            write(&table, 0..10);
+            let flusher = std::thread::spawn(move || drop(table.flush()));
+            if round % 2 == 1 {
+                eventually("the flush", || engine.stats().flushes > 0 || engine.existing_table("t").is_err());
+            }
+            engine.close().expect("it closes");
+            flusher.join().expect("no panics");
+            let engine = Engine::open(dir.path(), tiny()).expect("the directory is free");
+            assert_eq!(rows(&plain_table(&engine)).len(), 10);
+        }
+    });
+}

@@ -89,7 +89,8 @@ fn a_closed_database_is_read_and_no_byte_nor_time_of_it_changes() {
     read_everything(&engine);
     engine.close().expect("nothing to do");
     refused(engine.existing_table("t"), ErrorKind::Closed, &[]);
-    assert!(matches!(engine.health(), Health::Closed));
+    assert!(matches!(engine.health(), Health::Closed) && engine.is_read_only());
+    refused(engine.sync(), ErrorKind::Closed, &[]);
     assert_eq!(print(dir.path()), before);
     // The next one is the only one: no lock is left, and none was there.
     drop(engine);

@@ -3,7 +3,8 @@
 //! Owns the registration of jobs, and the time for which an input that failed is left alone. Nothing of it is on disk:
 //! after a reopen no job runs, nothing has failed, and no snapshot holds anything.
 //!
-//! Lock order: the notes' lock is taken before a view cell, and never while another is held but the manifest's.
+//! Lock order: the notes' lock is taken before a view cell, and never while another is held but the manifest's. That of the
+//! flag which stops all is a leaf.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,8 @@ pub(crate) struct Compacting {
     noted: Mutex<Noted>,
     /// Tells the compactions of the tablet to stop: it was dropped, or the engine closes.
     cancel: AtomicBool,
+    /// Whether that is for good.
+    is_over: Mutex<bool>,
     /// How many of a thousand keys that were written lately were there before.
     overwrite_permille: AtomicU64,
     /// By how much the tablet is behind.
@@ -34,6 +37,7 @@ impl Default for Compacting {
         Compacting {
             noted: Mutex::default(),
             cancel: AtomicBool::new(false),
+            is_over: Mutex::default(),
             // Until experience says otherwise every upsert is taken for an overwrite: space matters more.
             overwrite_permille: AtomicU64::new(1000),
             debt_runs: AtomicU64::new(0),
@@ -90,8 +94,22 @@ impl Compacting {
         &self.cancel
     }
 
-    pub(crate) fn set_cancelled(&self, is_cancelled: bool) {
-        self.cancel.store(is_cancelled, Ordering::Release);
+    /// Stops them until they may [go on](Compacting::go_on).
+    pub(crate) fn stop(&self) {
+        self.cancel.store(true, Ordering::Release);
+    }
+
+    /// Lets them go on, unless they were stopped for good.
+    pub(crate) fn go_on(&self) {
+        let is_over = self.is_over.lock();
+        self.cancel.store(*is_over, Ordering::Release);
+    }
+
+    /// Stops them for good: the engine closes.
+    pub(crate) fn end(&self) {
+        let mut is_over = self.is_over.lock();
+        *is_over = true;
+        self.cancel.store(true, Ordering::Release);
     }
 
     /// Of a hundred entries of newer runs, how many take the place of an older one.

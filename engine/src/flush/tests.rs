@@ -23,14 +23,14 @@ fn a_flush_while_a_drop_has_only_begun_keeps_its_files() {
     let tablet = Arc::clone(&engine.core().catalog.get("t").expect("made above").tablet);
 
     // What a drop does first; then its edit cannot be written, so that it takes that back.
-    tablet.mark_dropped(true);
+    tablet.begin_drop();
     {
         let _stage = engine.core().commit.stage();
         assert!(tablet.seal());
     }
     let job = claim(engine.core()).expect("a memtable is sealed");
     run(engine.core(), &job);
-    tablet.mark_dropped(false);
+    tablet.take_back_drop();
 
     assert!(table.exists((1,)).expect("its files are there"));
     let report = engine.check().expect("no I/O error");
@@ -40,6 +40,32 @@ fn a_flush_while_a_drop_has_only_begun_keeps_its_files() {
     drop(engine);
     let table = open(&disk).existing_table("t").expect("it was not dropped");
     assert_eq!(table.count().expect("its files are there"), 1);
+}
+
+/// Else it would say that something is flushed that is in memory still when the drop has failed.
+#[test]
+fn a_flush_waits_for_a_table_whose_drop_has_only_begun() {
+    let disk = SimFs::new(1);
+    let engine = open(&disk);
+    let schema = Schema::builder().key("id", Type::U64).build().expect("a schema");
+    let table = engine.create_table("t", schema).expect("a new table");
+    table.upsert((1,)).expect("healthy");
+    let tablet = Arc::clone(&engine.core().catalog.get("t").expect("made above").tablet);
+    {
+        let _stage = engine.core().commit.stage();
+        assert!(tablet.seal());
+    }
+    let job = claim(engine.core()).expect("a memtable is sealed");
+    tablet.begin_drop();
+    std::thread::scope(|scope| {
+        let flusher = scope.spawn(|| engine.flush());
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!flusher.is_finished(), "it is in memory only");
+        tablet.take_back_drop();
+        run(engine.core(), &job);
+        flusher.join().expect("no panic").expect("healthy");
+    });
+    assert_eq!(tablet.last_unflushed(), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use vfs::SimFs;
 
 use super::world::{DIR, World, tiny};
-use crate::compaction::{DEPTH_MAX_IDLE, Eagerness};
+use crate::compaction::{Asked, DEPTH_MAX_IDLE, Eagerness};
 use crate::rowset::Rowset;
 use crate::{Compression, Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
 
@@ -334,18 +334,53 @@ fn whoever_asks_for_a_whole_compaction_is_not_kept_waiting_by_others() {
     assert_eq!(world.stats().index_runs, 1);
 }
 
+/// Whoever asks for a compaction waits for what there is, and not for those who write.
+#[test]
+fn a_compaction_that_is_asked_for_ends_however_much_is_written_meanwhile() {
+    let mut world = World::new(14);
+    world.stop_inline_work();
+    world.pile_up(5, 40);
+    let (tablet, asked) = (world.tablet(), Asked::of(&world.view()));
+    let most = asked.rowsets.len() + 10;
+    let mut jobs = 0;
+    while let Some(job) = asked.next(world.core(), &tablet) {
+        crate::compaction::run(world.core(), &job).expect("no fault");
+        drop(job);
+        // There is always something to do.
+        world.pile_up(5, 40);
+        jobs += 1;
+        assert!(jobs <= most, "{jobs} jobs, for {} rowsets", asked.rowsets.len());
+    }
+    assert!(jobs > 0 && world.claim(Eagerness::Idle).is_some(), "the rest is left to others");
+    world.check();
+}
+
 #[test]
 fn dropping_a_table_stops_its_merge() {
     let mut world = World::new(10);
     world.pile_up(5, 40);
     let job = world.claim(Eagerness::Idle).expect("five runs");
-    world.tablet().mark_dropped(true);
+    world.tablet().begin_drop();
     crate::compaction::run(world.core(), &job).expect_err("it was told to stop");
     drop(job);
-    world.tablet().mark_dropped(false);
+    world.tablet().take_back_drop();
     world.check();
     world.compact_all();
     world.check();
+}
+
+#[test]
+fn a_drop_that_fails_while_the_engine_closes_lets_no_merge_go_on() {
+    let mut world = World::new(10);
+    world.pile_up(5, 40);
+    let tablet = world.tablet();
+    tablet.begin_drop();
+    // What a close does meanwhile.
+    tablet.compacting.end();
+    tablet.take_back_drop();
+    assert!(tablet.compacting.cancel().load(std::sync::atomic::Ordering::Acquire));
+    let job = world.claim(Eagerness::Idle).expect("five runs");
+    crate::compaction::run(world.core(), &job).expect_err("it was told to stop");
 }
 
 #[test]
