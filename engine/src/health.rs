@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn changes_are_told_in_the_order_in_which_they_happen() {
-        const ROUNDS: usize = 500;
+        const ROUNDS: usize = 2000;
         let heard: Arc<Mutex<Vec<bool>>> = Arc::default();
         let listener = {
             let heard = Arc::clone(&heard);
@@ -282,10 +282,15 @@ mod tests {
         };
         let events = Arc::new(Events::new(std::path::Path::new("/db"), Some(Arc::new(listener))));
         let health = HealthCell::new(Arc::clone(&events));
+        let barrier = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..ROUNDS {
+                        // No more wait to be told than fit.
+                        barrier.wait();
+                        events.deliver();
+                        barrier.wait();
                         health.fail(&Error::new(ErrorKind::NoSpace, "full"));
                         health.resume().expect("there is space");
                     }

@@ -157,6 +157,14 @@ fn counters_go_on_where_the_last_open_left_them() {
         let schema = Schema::builder().key("id", Type::U64).build().expect("good");
         let table = engine.open_or_create_table("numbers", schema).expect("a table");
         table.upsert((open,)).expect("a row");
+        // It is published more than once before the close.
+        let published =
+            || of(dir.path()).get("nyala_snapshots").map_or(0, |cell| cell.times.load(Ordering::Relaxed));
+        let (before, start) = (published(), Instant::now());
+        while published() < before + 2 {
+            assert!(start.elapsed() < Duration::from_secs(90), "nothing is published");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         engine.close().expect("it closes");
         assert_eq!(value(&of(dir.path()), "nyala_operations_total"), open);
     }
