@@ -5,6 +5,8 @@
 //!
 //! Invariant: a panic in a worker poisons the engine and wakes all that wait; it takes nothing else down.
 
+pub(crate) mod idle_log;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use codec::FileId;
 use sync::Mutex;
 use sync::atomic::Ordering;
 
+use self::idle_log::IdleLog;
 use crate::compaction::Eagerness;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
@@ -49,10 +52,12 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<(), Error> {
         })?;
     }
     let last_sync = Mutex::new(core.clock.now());
+    let idle_log = Mutex::new(IdleLog::new(core));
     spawn(core, &core.workers, "house", move |core| {
         core.signals.housekeeping.wait(HOUSEKEEPING_PERIOD);
         keep_house(core);
         sync_in_time(core, &mut last_sync.lock());
+        idle_log.lock().look(core);
     })
 }
 
@@ -231,7 +236,12 @@ pub(crate) fn run_some(core: &Core) {
                 let _ = compaction::run(core, &job);
             }
         }
-        2 => keep_house(core),
+        2 => {
+            keep_house(core);
+            if core.chance.below(4) == 0 && core.health.is_healthy() {
+                idle_log::shrink(core);
+            }
+        }
         _ => {}
     }
     if core.stall.is_above_soft() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use codec::{TableId, TabletId, Version};
 use sync::{Mutex, RwLock};
 
-use crate::background;
+use crate::background::{self, idle_log};
 use crate::batch::{BufferPool, WriteBatch};
 use crate::catalog::{TableCore, check_name};
 use crate::check::{self, CheckReport};
@@ -750,15 +750,14 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
 
 /// Flushes what is left, and leaves a log that says that it is whole.
 fn write_rest(core: &Core) -> Result<(), Error> {
-    let end_log = || {
-        core.log.sync(core.log.end())?;
-        // What is flushed stays behind in older segments, so that the next open has nothing to read of it.
-        core.log.rotate()?;
-        core.log.attest()?;
-        core.log.sync(core.log.end())?;
-        flush::drop_unneeded_log(core)
-    };
+    // The next open has nothing to read of what is flushed.
+    let end_log = || idle_log::leave_behind(core);
     let flushed = flush::flush_rest(core).and_then(|()| flush::patiently(core, end_log));
+    if flushed.is_ok()
+        && let Err(error) = core.log.reserve(0)
+    {
+        tracing::debug!(%error, "space that the log had taken ahead stays taken");
+    }
     core.files.delete_obsolete(&core.cache, &core.events);
     flushed
 }

@@ -17,10 +17,11 @@ mod tail;
 mod tests;
 mod turns;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use codec::{FileId, Version};
 use sync::Mutex;
@@ -112,7 +113,9 @@ impl Log {
     pub fn create(options: Options, first: FileId, next_id: NextId) -> Result<Log> {
         let dir: Arc<Path> = options.dir.as_path().into();
         let mut segment = create_segment(&options, first)?;
+        let mut reserved_bytes = options.segment_bytes;
         if let Err(error) = segment.file.preallocate(options.segment_bytes) {
+            reserved_bytes = 0;
             // Going on without is slower, and no worse: space may come back.
             if !is_no_space(&error) {
                 return Err(Error::from_io("preallocate", &segment.path, 0, error));
@@ -131,6 +134,7 @@ impl Log {
         synced.map_err(|error| Error::from_io("sync the folder", &dir, 0, error).for_good())?;
         segment.end = RECORDS_START;
         segment.named = true;
+        segment.reserved_bytes = reserved_bytes;
         let tail = Tail::new(segment);
         Ok(Log {
             turns: Turns::new(dir.clone(), tail.end()),
@@ -266,7 +270,8 @@ impl Log {
         self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX).error.map_or(Ok(()), Err)
     }
 
-    /// Whether it is time to call [`Log::prepare`]: the segment is half full, and there is no other.
+    /// Whether it is time to call [`Log::prepare`]: the segment is half full, or grows after it was idle, and there is
+    /// no other.
     #[must_use]
     pub fn needs_segment(&self) -> bool {
         self.failure().is_none() && self.tail.lock().needs_segment(self.options.segment_bytes)
@@ -308,6 +313,7 @@ impl Log {
             Err(error) => return Err(turn.fail(error)),
         }
         segment.named = true;
+        segment.reserved_bytes = self.options.segment_bytes;
         Ok(segment)
     }
 
@@ -315,11 +321,29 @@ impl Log {
         self.options.fs.remove(file).map_err(|error| Error::from_io("remove", file, 0, error))
     }
 
-    /// Closes the segment, unless it is empty: the next append goes to a new one.
+    /// Begins a segment now, unless the one that is written holds no data: all before it can then go as soon as nobody needs
+    /// it. The new one begins with an attestation. Does not sync.
     ///
     /// # Errors
-    /// The latched failure.
-    pub fn rotate(&self) -> Result<()> {
+    /// Like [`Log::append`].
+    pub fn begin_segment(&self) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        {
+            let mut tail = self.tail.lock();
+            if tail.current.first_version.is_none() {
+                return Ok(());
+            }
+            tail.close_current();
+        }
+        let record = Record { first_version: Version(0), last_version: Version(0), body: &[] };
+        self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX).error.map_or(Ok(()), Err)
+    }
+
+    /// Closes the segment, unless it is empty: the next append goes to a new one.
+    #[cfg(test)]
+    pub(crate) fn rotate(&self) -> Result<()> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
@@ -327,10 +351,37 @@ impl Log {
         Ok(())
     }
 
+    /// Leaves so much space taken ahead of the end, and gives back the rest: for a log that nobody writes to. Appends wait
+    /// meanwhile. When the log has grown again, [`Log::needs_segment`] asks for a segment to go on in.
+    ///
+    /// # Errors
+    /// [`Error::Io`], which harms nobody: the space stays as it was. The latched failure.
+    pub fn reserve(&self, bytes: u64) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        let spare = {
+            // Held while the disk works: an append that got ahead of it would be cut off, or overwritten with zeros.
+            let mut tail = self.tail.lock();
+            let current = &mut tail.current;
+            let (file, reserved_bytes) = (&current.file, current.end + bytes);
+            let changed = match reserved_bytes.cmp(&current.reserved_bytes.max(current.end)) {
+                Ordering::Less => file.truncate(reserved_bytes),
+                Ordering::Equal => Ok(()),
+                Ordering::Greater => file.preallocate(reserved_bytes),
+            };
+            changed.map_err(|error| Error::from_io("reserve", &current.path, reserved_bytes, error))?;
+            current.reserved_bytes = reserved_bytes;
+            current.idle_at = Some(current.end);
+            tail.prepared.take()
+        };
+        spare.map_or(Ok(()), |segment| self.remove(&segment.path))
+    }
+
     /// The bytes of all segments that are kept, each up to the end of its last record.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes.load(Relaxed)
     }
 
     /// The segments that are kept, oldest first.
@@ -357,7 +408,7 @@ impl Log {
     pub fn forget_below(&self, segment: FileId) {
         let mut tail = self.tail.lock();
         tail.forget_below(segment);
-        self.bytes.store(tail.bytes(), Ordering::Relaxed);
+        self.bytes.store(tail.bytes(), Relaxed);
     }
 
     /// The latched failure: the log is closed for good, and this is why.

@@ -113,13 +113,29 @@ impl SegmentReader {
             match self.file.read_exact_at(&mut self.window, at) {
                 Ok(()) => {}
                 Err(_) if self.is_patient => self.load_in_pieces(),
-                Err(error) => {
-                    self.window.clear();
-                    return Err(Error::from_io("read", &self.path, at, error));
-                }
+                Err(error) => self.load_what_is_left(error)?,
             }
         }
         Ok(self.loaded(at, count))
+    }
+
+    /// A writer may have given back what it had taken ahead, since the length was read: those were zeros.
+    fn load_what_is_left(&mut self, error: std::io::Error) -> Result<()> {
+        let at = self.window_at;
+        let len = self.file.len().unwrap_or(self.len);
+        let left = usize::try_from(len.saturating_sub(at)).unwrap_or(usize::MAX);
+        let result = match self.window.get_mut(..left) {
+            Some(window) if error.kind() == std::io::ErrorKind::UnexpectedEof && len < self.len => {
+                let read = self.file.read_exact_at(window, at);
+                self.window[left..].fill(0);
+                read
+            }
+            _ => Err(error),
+        };
+        result.map_err(|error| {
+            self.window.clear();
+            Error::from_io("read", &self.path, at, error)
+        })
     }
 
     /// Fills the window piece by piece.
@@ -274,6 +290,27 @@ fn has_zero_sector(bytes: &[u8], at: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{FIRST, SEGMENT_BYTES, append_one, disk, new_log, options};
+
+    #[test]
+    fn what_a_writer_gives_back_meanwhile_reads_as_zeros() {
+        let fs = disk(1);
+        let log = new_log(&fs);
+        let end = append_one(&log, 1, 100).offset;
+        let mut reader = SegmentReader::open(&options(&fs), FIRST).expect("it is there");
+        assert_eq!(reader.len(), SEGMENT_BYTES);
+        log.reserve(0).expect("a good disk");
+        let Step::Record { end: read_to, .. } = reader.record(64).expect("a good disk") else {
+            panic!("the record is as it was")
+        };
+        assert_eq!(read_to, end);
+        assert!(matches!(reader.record(end), Ok(Step::Broken(Broken { damage: Damage::Zeros, .. }))));
+        assert_eq!(reader.beyond(end).expect("a good disk").written_end, end);
+
+        let mut reader = SegmentReader::open(&options(&fs), FIRST).expect("it is there");
+        fs.fail_at(fs.operations(), vfs::sim::Fault::eio());
+        assert!(reader.record(64).is_err(), "a disk that does not read is something else");
+    }
 
     #[test]
     fn a_sector_counts_by_its_part_within_the_record() {

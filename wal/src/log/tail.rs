@@ -30,6 +30,10 @@ pub(super) struct OpenSegment {
     pub(super) named: bool,
     /// Whether it takes no more records.
     pub(super) closed: bool,
+    /// Up to where space was taken ahead.
+    pub(super) reserved_bytes: u64,
+    /// Where it ended when it was last found idle, and its space given back.
+    pub(super) idle_at: Option<u64>,
     pub(super) first_version: Option<Version>,
     /// Up to where the operating system was asked to write.
     pub(super) trickled: u64,
@@ -37,7 +41,18 @@ pub(super) struct OpenSegment {
 
 impl OpenSegment {
     pub(super) fn new(id: FileId, file: Arc<dyn File>, path: Arc<Path>) -> OpenSegment {
-        OpenSegment { id, file, path, end: 0, named: false, closed: false, first_version: None, trickled: 0 }
+        OpenSegment {
+            id,
+            file,
+            path,
+            end: 0,
+            named: false,
+            closed: false,
+            reserved_bytes: 0,
+            idle_at: None,
+            first_version: None,
+            trickled: 0,
+        }
     }
 
     /// Whether the next record, of so many bytes, goes here. An empty segment takes any, and an attestation is not
@@ -183,7 +198,12 @@ impl Tail {
     }
 
     pub(super) fn needs_segment(&self, segment_bytes: u64) -> bool {
-        let soon_full = self.current.closed || self.current.end >= segment_bytes / 2;
+        let wanted_at = match self.current.idle_at {
+            // Written to in earnest again: 64 KiB of 64 MiB.
+            Some(idle_at) => idle_at + segment_bytes / 1024,
+            None => segment_bytes / 2,
+        };
+        let soon_full = self.current.closed || self.current.end >= wanted_at;
         soon_full && self.prepared.is_none() && !self.preparing
     }
 
@@ -198,9 +218,11 @@ impl Tail {
         self.preparing = false;
     }
 
-    /// Keeps `segment` as the next one; gives it back if its number has been passed.
+    /// Keeps `segment` as the next one; gives it back if its number has been passed. One that was idle ends with
+    /// that: the next one has its space.
     pub(super) fn offer(&mut self, segment: OpenSegment) -> Option<OpenSegment> {
         if segment.id > self.current.id {
+            self.current.closed |= self.current.idle_at.is_some();
             self.prepared = Some(segment);
             return None;
         }

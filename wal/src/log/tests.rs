@@ -216,6 +216,106 @@ fn a_prepared_segment_is_taken_and_needs_no_other_work() {
 }
 
 #[test]
+fn a_segment_is_begun_only_when_the_last_one_holds_data() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    log.begin_segment().unwrap();
+    assert_eq!((log.segments().len(), log.end().offset), (1, HEADER_BYTES as u64));
+    append_one(&log, 0, 10);
+    // Nothing is left to attest, as after a sync in the background.
+    log.sync(log.end()).unwrap();
+    log.attest().unwrap();
+    log.begin_segment().unwrap();
+    assert_eq!(log.segments().len(), 2);
+    let begun = log.end();
+    log.begin_segment().unwrap();
+    assert_eq!(log.end(), begun, "it holds no data yet");
+    log.sync(begun).unwrap();
+    assert!(log.synced() == begun && log.segments()[1].start() < begun);
+    let fs = fs.power_cut(&PowerCut::lose_all());
+    let scan = crate::scan(&options(&fs), begun.segment, &present(&fs)).unwrap();
+    assert_eq!((scan.end, scan.segments.len(), &scan.torn), (begun, 1, &None));
+    assert_eq!(read_all(&fs).unwrap(), bodies(1, 10));
+}
+
+fn length(fs: &vfs::SimFs, id: FileId) -> u64 {
+    fs.open(&file(id)).unwrap().len().unwrap()
+}
+
+#[test]
+fn an_idle_log_gives_back_its_space_and_nothing_else() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 2500);
+    log.prepare(FileId(11)).unwrap();
+    log.sync(log.end()).unwrap();
+    assert_eq!((length(&fs, FIRST), length(&fs, FileId(11))), (SEGMENT_BYTES, SEGMENT_BYTES));
+    log.reserve(100).unwrap();
+    assert_eq!((length(&fs, FIRST), present(&fs)), (log.end().offset + 100, vec![FIRST]));
+    assert!(!log.needs_segment(), "nobody writes");
+    // Within what was kept, and past it.
+    append_one(&log, 1, 30);
+    append_one(&log, 2, 300);
+    log.reserve(0).unwrap();
+    assert_eq!(length(&fs, FIRST), log.end().offset);
+    log.sync(log.end()).unwrap();
+    let all = [body(0, 2500), body(1, 30), body(2, 300)];
+    assert_eq!(read_all(&fs).unwrap(), all);
+    assert_eq!(read_all(&fs.power_cut(&PowerCut::lose_all())).unwrap(), all);
+}
+
+#[test]
+fn an_idle_log_that_is_written_to_again_goes_on_in_a_segment_with_space() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 10);
+    log.reserve(0).unwrap();
+    assert!(!log.needs_segment());
+    append_one(&log, 1, 10);
+    assert!(log.needs_segment(), "although the segment is far from half full");
+    log.prepare(FileId(11)).unwrap();
+    append_one(&log, 2, 10);
+    assert_eq!((log.end().segment, length(&fs, FileId(11))), (FileId(11), SEGMENT_BYTES));
+    assert!(!log.needs_segment());
+    assert_eq!(read_all(&fs).unwrap(), bodies(3, 10));
+}
+
+#[test]
+fn an_append_while_space_is_given_back_is_not_cut_off() {
+    for round in 0..500 {
+        let fs = disk(round);
+        let log = new_log(&fs);
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                for n in 0..8 {
+                    append_one(&log, n, 20);
+                }
+            });
+            start.wait();
+            log.reserve(0).unwrap();
+        });
+        assert_eq!(read_all(&fs).unwrap(), bodies(8, 20), "round {round}");
+    }
+}
+
+#[test]
+fn a_failure_to_give_back_space_harms_nothing() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 10);
+    for fault in [Fault::eio(), Fault::enospc()] {
+        fs.fail_at(fs.operations(), fault.on(OpSet::of(OpKind::Truncate)));
+        assert!(matches!(log.reserve(0), Err(Error::Io { .. })));
+    }
+    append_one(&log, 1, 10);
+    log.reserve(0).unwrap();
+    log.sync(log.end()).unwrap();
+    assert_eq!(read_all(&fs).unwrap(), bodies(2, 10));
+}
+
+#[test]
 fn a_segment_prepared_too_late_is_removed() {
     let fs = disk(1);
     let log = create(options(&fs), &Arc::new(20.into())).unwrap();
@@ -571,7 +671,9 @@ enum Step {
     Sync,
     Attest,
     Rotate,
+    Begin,
     Prepare,
+    Reserve { bytes: u64 },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -580,7 +682,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Sync),
         1 => Just(Step::Attest),
         1 => Just(Step::Rotate),
+        1 => Just(Step::Begin),
         1 => Just(Step::Prepare),
+        2 => (0..3000u64).prop_map(|bytes| Step::Reserve { bytes }),
     ];
     proptest::collection::vec(step, 1..25)
 }
@@ -612,6 +716,8 @@ proptest! {
                 }
                 Step::Attest => drop(log.attest()),
                 Step::Rotate => drop(log.rotate()),
+                Step::Begin => drop(log.begin_segment()),
+                Step::Reserve { bytes } => drop(log.reserve(bytes)),
                 Step::Prepare => drop(log.prepare(next(&numbers))),
             }
             if log.failure().is_some() {
