@@ -1,32 +1,38 @@
 //! A table's handle: its verbs, and nothing below them.
 //!
 //! A single write is a batch of one; a get is a read at an implicit snapshot.
+//!
+//! | what | where |
+//! |---|---|
+//! | single writes, flush, compact | here |
+//! | reads, and what they see | `table/read.rs` |
+//! | an update of some columns | `table/update.rs` |
+//! | reading and writing in one step | `table/read_and_write.rs` |
+//! | deleting a range | `table/delete_range.rs` |
 
 mod delete_range;
+mod read;
 mod read_and_write;
+mod update;
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use codec::Version;
 
 use crate::alter::Alter;
-use crate::batch::{self, Buffer, Changes, Check};
+use crate::batch::{self, Buffer, Check};
 use crate::catalog::TableCore;
 use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind};
 use crate::options::Durability;
-use crate::read::{self, ReadPoint, Scan, ScanSource};
-use crate::record::{Record, encode_key, with_key};
-use crate::row::{ReadSchema, Row};
+use crate::record::Record;
 use crate::schema::Schema;
-use crate::snapshot::Snapshot;
 use crate::stats::TableStats;
-use crate::value::AsValue;
-use crate::view::{Look, TabletView};
 
+pub(crate) use read::pin;
 pub use read_and_write::RowChange;
+pub use update::Update;
 
 /// A handle of a table: cheap to clone, for any number of threads. It keeps the engine open.
 ///
@@ -201,7 +207,7 @@ impl Table {
     /// ```
     #[must_use = "an update does nothing until it is applied"]
     pub fn update<K: Record>(&self, key: K) -> Update<'_, K> {
-        Update { table: self, key, changes: Ok(Changes::default()) }
+        Update::new(self, key)
     }
 
     /// Deletes a key. An absent one is fine. Looks nothing up; [`Table::delete_returning`] does, and answers with the row.
@@ -247,165 +253,6 @@ impl Table {
         written
     }
 
-    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
-        pin(&self.handle.core, &self.core, snapshot)
-    }
-
-    /// What a single read sees that begins now.
-    fn look(&self) -> Result<ReadPoint<Look>, Error> {
-        let core = &self.handle.core;
-        core.health.check_open()?;
-        let point = core.look(&self.core.tablet);
-        // Last, as in `pin`.
-        self.core.tablet.check_not_dropped()?;
-        Ok(point)
-    }
-
-    /// The row with this key, if there is one: a handle that owns its bytes.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), nyala::Error> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
-    /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
-    /// # let people = engine.open_or_create_table("people", schema)?;
-    /// people.upsert((1, "Ada"))?;
-    /// let row = people.get((1,))?.expect("just written");
-    /// assert_eq!(row.get::<&str>("name")?, "Ada");
-    /// assert!(people.get((2,))?.is_none());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the key does not fit the schema, `NoSuchTable`, `Closed`, `Corruption`, `Io`.
-    pub fn get(&self, key: impl Record) -> Result<Option<Row>, Error> {
-        self.get_from(&self.look()?, &key)
-    }
-
-    /// The row with this key as the snapshot sees it.
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn get_at(&self, key: impl Record, snapshot: &Snapshot) -> Result<Option<Row>, Error> {
-        self.get_from(&self.pin(Some(snapshot))?, &key)
-    }
-
-    fn get_from<V: Deref<Target = TabletView>>(
-        &self,
-        point: &ReadPoint<V>,
-        key: &impl Record,
-    ) -> Result<Option<Row>, Error> {
-        self.core.reads.check_columns(|_| true)?;
-        with_key(&self.core.schema, key, |probe| {
-            read::get(point, &self.core.reads, &self.core.all_columns, probe)
-        })
-    }
-
-    /// The rows with these keys, in the order of the keys. All are read at one moment, and neighbours share the work.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), nyala::Error> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
-    /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
-    /// # let people = engine.open_or_create_table("people", schema)?;
-    /// people.upsert((1, "Ada"))?;
-    /// people.upsert((2, "Grace"))?;
-    /// let rows = people.multi_get([(2,), (3,), (1,)])?;
-    /// assert_eq!(rows[0].as_ref().expect("it is there").get::<&str>("name")?, "Grace");
-    /// assert!(rows[1].is_none() && rows[2].is_some());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn multi_get<K: Record>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Row>>, Error> {
-        self.multi_get_from(&self.pin(None)?, keys)
-    }
-
-    /// [`Table::multi_get`] as a snapshot sees it.
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn multi_get_at<K: Record>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        snapshot: &Snapshot,
-    ) -> Result<Vec<Option<Row>>, Error> {
-        self.multi_get_from(&self.pin(Some(snapshot))?, keys)
-    }
-
-    fn multi_get_from<K: Record>(
-        &self,
-        point: &ReadPoint,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Vec<Option<Row>>, Error> {
-        let mut encoded = Vec::new();
-        let ranges = keys
-            .into_iter()
-            .map(|key| encode_key(&self.core.schema, &key, &mut encoded))
-            .collect::<Result<Vec<_>, _>>()?;
-        let keys: Vec<&[u8]> = ranges.into_iter().map(|range| &encoded[range]).collect();
-        self.core.reads.check_columns(|_| true)?;
-        read::multi_get(point, &self.core.reads, &self.core.all_columns, &keys)
-    }
-
-    /// Whether there is a row with this key. Reads no row.
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn exists(&self, key: impl Record) -> Result<bool, Error> {
-        let point = self.look()?;
-        with_key(&self.core.schema, &key, |probe| read::exists(&point, probe))
-    }
-
-    /// The number of rows. Reads the whole index of the table, but no rows. That of a range or a prefix is
-    /// [`Scan::count`].
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn count(&self) -> Result<u64, Error> {
-        self.scan().count()
-    }
-
-    /// The row with the least key. That of a range or a prefix is [`Scan::first`].
-    ///
-    /// ```
-    /// # fn main() -> Result<(), nyala::Error> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # use nyala::{Engine, ErrorKind, Options, Schema, Type};
-    /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
-    /// # let people = engine.open_or_create_table("people", schema)?;
-    /// assert!(people.first()?.is_none());
-    /// people.upsert((2, "Grace"))?;
-    /// people.upsert((1, "Ada"))?;
-    /// assert_eq!(people.first()?.expect("two were written").get::<u64>("id")?, 1);
-    /// assert_eq!(people.last()?.expect("two were written").get::<u64>("id")?, 2);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn first(&self) -> Result<Option<Row>, Error> {
-        self.scan().first()
-    }
-
-    /// The row with the greatest key. That of a range or a prefix is [`Scan::last`].
-    ///
-    /// # Errors
-    /// As for [`Table::get`].
-    pub fn last(&self) -> Result<Option<Row>, Error> {
-        self.scan().last()
-    }
-
-    /// A scan of the table in key order; see [`Scan`] for what it can be narrowed to.
-    pub fn scan(&self) -> Scan {
-        Scan::new(Arc::new(Source { core: Arc::clone(&self.handle.core), table: Arc::clone(&self.core) }))
-    }
-
     /// Writes everything that is in memory for this table to disk, and waits for it. Not needed for durability: the
     /// log has that.
     ///
@@ -440,74 +287,5 @@ impl Table {
     #[must_use]
     pub fn stats(&self) -> TableStats {
         TableStats::of(&self.core)
-    }
-}
-
-pub(crate) fn pin(core: &Core, table: &TableCore, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
-    core.health.check_open()?;
-    let point = match snapshot {
-        None => core.read_point(&table.tablet),
-        Some(snapshot) => core.read_point_at(&table.tablet, snapshot)?,
-    };
-    // Last: the view of a dropped table is empty, and must not be taken for that of a table without rows.
-    table.tablet.check_not_dropped()?;
-    Ok(point)
-}
-
-/// What scans hold: they keep neither the engine nor the table open.
-struct Source {
-    core: Arc<Core>,
-    table: Arc<TableCore>,
-}
-
-impl ScanSource for Source {
-    fn reads(&self) -> &Arc<ReadSchema> {
-        &self.table.reads
-    }
-
-    fn pin(&self, snapshot: Option<&Snapshot>) -> Result<ReadPoint, Error> {
-        pin(&self.core, &self.table, snapshot)
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.core.health.check_open()
-    }
-}
-
-/// A change of some columns of one row, being put together.
-#[must_use = "an update does nothing until it is applied"]
-pub struct Update<'t, K> {
-    table: &'t Table,
-    key: K,
-    changes: Result<Changes, Error>,
-}
-
-impl<K> fmt::Debug for Update<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Update").field("table", &self.table.name()).finish_non_exhaustive()
-    }
-}
-
-impl<K: Record> Update<'_, K> {
-    /// Sets a column. A wrong name or type is told by [`Update::apply`].
-    pub fn set(mut self, column: &str, value: impl AsValue) -> Self {
-        if let Ok(changes) = &mut self.changes
-            && let Err(error) = changes.set(&self.table.core.schema, column, value.as_value())
-        {
-            self.changes = Err(error);
-        }
-        self
-    }
-
-    /// Writes the change. Columns that were not set keep their values.
-    ///
-    /// # Errors
-    /// `MissingRow` if the key is absent; `InvalidArgument` for a wrong column or value; else as for
-    /// [`Table::upsert`].
-    pub fn apply(self) -> Result<(), Error> {
-        let changes = self.changes?;
-        self.table
-            .write(|core, table, buffer| buffer.update(core, table, &self.key, &changes, Check::Live))
-            .map(|_| ())
     }
 }
