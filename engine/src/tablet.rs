@@ -7,6 +7,8 @@
 //!
 //! Lock order: the commit's stage, then the unflushed list, then the view cell. The owner's lock is a leaf.
 
+pub(crate) mod files;
+
 use std::sync::Arc;
 
 use codec::{FileId, TabletId, Version};

@@ -13,9 +13,9 @@ use sstable::Direction;
 
 use super::*;
 use crate::files::{FileKind, Outputs};
-use crate::flush::{open_index_files, open_rowset, rowset_info, rowset_options, run_options};
 use crate::rowset::{Rowset, RowsetWriter, Rowsets};
 use crate::schema::Schema;
+use crate::tablet::files::{open_index_files, open_rowset, rowset_info, rowset_options, run_options};
 use crate::view::TabletView;
 use crate::{Engine, Options, Type};
 

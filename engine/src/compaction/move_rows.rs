@@ -26,7 +26,7 @@ use crate::files::Outputs;
 use crate::rowset::{Rowset, RowsetCursor, RowsetOptions, RowsetWriter, Rowsets, WrittenRowset};
 use crate::runtime;
 
-use super::pick::union;
+use super::shape::union;
 
 /// After so many rows a mover looks whether a flush needs the machine.
 const ROWS_BETWEEN_PAUSES: u32 = 256;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use codec::{RowsetId, Version};
 use pkindex::Retention;
+use pkindex::pick::Load;
 use sync::{Mutex, MutexGuard};
 
 use super::pick::Debt;
@@ -212,14 +213,14 @@ impl Noted {
     }
 
     /// Whether nothing was to do when the tablet had these runs.
-    pub(crate) fn is_settled(&self, run_ids: &[u64], is_idle: bool) -> bool {
-        self.settled[usize::from(is_idle)] == Some(state_of(run_ids))
+    pub(crate) fn is_settled(&self, run_ids: &[u64], load: Load) -> bool {
+        self.settled[load as usize] == Some(state_of(run_ids))
     }
 
     /// Nothing is to do until the runs change, unless something waits for a time or a snapshot.
-    pub(crate) fn settle(&mut self, run_ids: &[u64], is_idle: bool) {
+    pub(crate) fn settle(&mut self, run_ids: &[u64], load: Load) {
         if self.busy.is_empty() && self.runs.is_empty() && self.rowsets.is_empty() {
-            self.settled[usize::from(is_idle)] = Some(state_of(run_ids));
+            self.settled[load as usize] = Some(state_of(run_ids));
         }
     }
 }

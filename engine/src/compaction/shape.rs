@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use codec::{RowsetId, Version};
 use pkindex::Run;
@@ -139,6 +140,41 @@ impl Shape {
         depths(self.ranks(), self.rowsets.iter().map(|rowset| (rowset.first, rowset.last))).max().unwrap_or(0)
     }
 
+    /// All runs, if none of them is busy.
+    pub(crate) fn whole(&self) -> Option<Range<usize>> {
+        let is_free = !self.runs.is_empty() && self.runs.iter().all(|run| !run.busy);
+        is_free.then_some(0..self.runs.len())
+    }
+
+    /// The rowsets that can be moved if their run is merged.
+    pub(crate) fn free(&self) -> impl Iterator<Item = usize> {
+        (0..self.rowsets.len()).filter(|&at| {
+            let rowset = &self.rowsets[at];
+            rowset.is_free && !self.runs[rowset.run].busy
+        })
+    }
+
+    /// The first and the last rank that a rowset covers.
+    pub(crate) fn range(&self, at: usize) -> (usize, usize) {
+        (self.rowsets[at].first, self.rowsets[at].last)
+    }
+
+    /// Whether a rowset covers a rank.
+    pub(crate) fn covers(&self, at: usize, rank: usize) -> bool {
+        let (first, last) = self.range(at);
+        first <= rank && rank <= last
+    }
+
+    /// How many older entries the entries of these runs take the place of, by experience; a deletion always does.
+    pub(crate) fn overwrites(&self, runs: Range<usize>) -> u64 {
+        let of = |run: usize| {
+            let deletions = self.details[run].deletions;
+            let puts = self.runs[run].entries - deletions.min(self.runs[run].entries);
+            puts / 100 * self.overwrite_percent + puts % 100 * self.overwrite_percent / 100 + deletions
+        };
+        runs.map(of).sum()
+    }
+
     /// One more than the greatest rank of a key.
     pub(crate) fn ranks(&self) -> usize {
         self.rowsets.iter().map(|rowset| rowset.last + 1).max().unwrap_or(0)
@@ -160,6 +196,19 @@ pub(crate) fn depths(
         *depth = *depth + begin - end;
         Some(*depth)
     })
+}
+
+/// Joins ranges that overlap.
+pub(crate) fn union<T: Ord + Clone>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
+    ranges.sort();
+    let mut joined: Vec<(T, T)> = Vec::new();
+    for (first, last) in ranges {
+        match joined.last_mut() {
+            Some((_, end)) if first <= *end => *end = end.clone().max(last),
+            _ => joined.push((first, last)),
+        }
+    }
+    joined
 }
 
 /// How many rowsets of a view cover a key, at most.
@@ -197,7 +246,7 @@ fn rowsets(view: &TabletView, notes: &impl Notes) -> Vec<RowsetShape> {
         }
     }
     let (ranges, _) = rank(view);
-    let shape = |(rowset, (first, last)): (&std::sync::Arc<crate::rowset::Rowset>, (usize, usize))| {
+    let shape = |(rowset, (first, last)): (&Arc<Rowset>, (usize, usize))| {
         let (run, live) = *under.get(&rowset.id())?;
         Some(RowsetShape {
             id: rowset.id(),

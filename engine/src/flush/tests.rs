@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use vfs::SimFs;
 use vfs::sim::PowerCut;
 
+use super::log_start::{start_log_at, sync_log_start};
 use super::*;
-use crate::{Engine, Options, RuntimeMode, Schema, Type};
+use crate::{Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
 
 fn open(disk: &SimFs) -> Engine {
     let options = Options {

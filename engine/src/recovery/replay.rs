@@ -21,13 +21,14 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{Flushed, rowset_options, tablet_edit, write_memtable, written_bytes};
+use crate::flush::{Flushed, write_memtable};
 use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::{Options, RuntimeMode};
 use crate::row::ROW_BYTES_MAX;
 use crate::runtime;
 use crate::schema::Schema;
+use crate::tablet::files::rowset_options;
 
 /// What becomes of the operations that are replayed.
 pub(super) trait Sink {
@@ -271,9 +272,9 @@ impl Drop for Writing {
 fn add(written: Written, state: &mut State, report: &mut RecoveryReport) -> Result<(), Error> {
     for (tablet, flushed) in written {
         report.flushed_runs += u64::from(!flushed.index.is_empty());
-        report.flushed_files += (flushed.index.len() + flushed.rowsets.len()) as u64;
-        report.flushed_bytes += written_bytes(&flushed);
-        let edit = Edit { tablets: vec![tablet_edit(tablet, &flushed)], ..Edit::default() };
+        report.flushed_files += flushed.files();
+        report.flushed_bytes += flushed.bytes();
+        let edit = Edit { tablets: vec![flushed.edit(tablet)], ..Edit::default() };
         state.apply(&edit)?;
     }
     Ok(())

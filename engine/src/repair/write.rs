@@ -16,11 +16,11 @@ use super::root::Root;
 use super::stock::{Stock, Table};
 use crate::error::Error;
 use crate::files::{FileKind, Files, Outputs};
-use crate::flush::{base_run_options, rowset_info, rowset_options};
 use crate::manifest::{self, Edit, Owner, RunDesc, State, TableDesc, TabletEdit, Unfinished};
 use crate::options::Options;
 use crate::recovery;
 use crate::rowset::{RowsetOptions, RowsetWriter, WrittenRowset};
+use crate::tablet::files::{base_run_options, rowset_info, rowset_options};
 
 /// The directory that is being written.
 pub(super) struct Target {

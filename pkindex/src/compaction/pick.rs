@@ -83,22 +83,29 @@ impl Policy {
     }
 }
 
+/// What else needs the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Readers and writers: only what must be done is worth it.
+    Busy,
+    /// Nobody: what only tidies up is worth it, too.
+    Idle,
+}
+
 /// The runs to merge next, as a range of `runs`, which are given newest first; `None` if it is well as it is.
 ///
-/// `idle` says that nothing else needs the disk.
-///
 /// ```
-/// use nyala_pkindex::pick::{Policy, RunShape, pick};
+/// use nyala_pkindex::pick::{Load, Policy, RunShape, pick};
 /// let run = |mib: u64| RunShape { bytes: mib << 20, entries: mib << 15, busy: false };
 /// let runs = [run(5), run(4), run(6), run(5), run(400)];
-/// assert_eq!(pick(&runs, &Policy::default(), false), Some(0..4));
-/// assert_eq!(pick(&runs[1..], &Policy::default(), false), None);
+/// assert_eq!(pick(&runs, &Policy::default(), Load::Busy), Some(0..4));
+/// assert_eq!(pick(&runs[1..], &Policy::default(), Load::Busy), None);
 /// ```
 #[must_use]
-pub fn pick(runs: &[RunShape], policy: &Policy, idle: bool) -> Option<Range<usize>> {
+pub fn pick(runs: &[RunShape], policy: &Policy, load: Load) -> Option<Range<usize>> {
     pick_tier(runs, policy)
-        .or_else(|| pick_all(runs, policy, idle))
-        .or_else(|| if idle { pick_few(runs, policy) } else { None })
+        .or_else(|| pick_all(runs, policy, load))
+        .or_else(|| if load == Load::Idle { pick_few(runs, policy) } else { None })
 }
 
 /// The lowest tier with enough runs side by side.
@@ -122,14 +129,14 @@ fn pick_tier(runs: &[RunShape], policy: &Policy) -> Option<Range<usize>> {
 }
 
 /// Everything, if the newer runs are large against the oldest.
-fn pick_all(runs: &[RunShape], policy: &Policy, idle: bool) -> Option<Range<usize>> {
+fn pick_all(runs: &[RunShape], policy: &Policy, load: Load) -> Option<Range<usize>> {
     let (base, upper) = runs.split_last()?;
     if upper.is_empty() || runs.iter().any(|run| run.busy) {
         return None;
     }
-    let (percent_max, bytes_min) = match idle {
-        true => (policy.upper_percent_max_idle, 0),
-        false => (policy.upper_percent_max, policy.upper_bytes_min),
+    let (percent_max, bytes_min) = match load {
+        Load::Idle => (policy.upper_percent_max_idle, 0),
+        Load::Busy => (policy.upper_percent_max, policy.upper_bytes_min),
     };
     let upper_entries: u128 = upper.iter().map(|run| u128::from(run.entries)).sum();
     let upper_bytes: u128 = upper.iter().map(|run| u128::from(run.bytes)).sum();
@@ -181,40 +188,44 @@ mod tests {
         runs.splice(range, [merged]);
     }
 
-    fn is_bounded(runs: &[RunShape], policy: &Policy, idle: bool) -> bool {
+    fn loads() -> impl Strategy<Value = Load> {
+        prop_oneof![Just(Load::Busy), Just(Load::Idle)]
+    }
+
+    fn is_bounded(runs: &[RunShape], policy: &Policy, load: Load) -> bool {
         let largest = runs.iter().map(|run| run.bytes).max().unwrap_or(0);
-        let bound = if idle { policy.runs_max_idle } else { policy.runs_max(largest) };
+        let bound = if load == Load::Idle { policy.runs_max_idle } else { policy.runs_max(largest) };
         runs.len() <= bound
     }
 
     proptest! {
         #[test]
-        fn what_is_picked_is_a_merge_and_too_many_runs_are_never_left_alone(runs in runs(), idle in any::<bool>()) {
-            let picked = pick(&runs, &policy(), idle);
+        fn what_is_picked_is_a_merge_and_too_many_runs_are_never_left_alone(runs in runs(), load in loads()) {
+            let picked = pick(&runs, &policy(), load);
             if let Some(range) = &picked {
                 prop_assert!(is_merge(&runs, range), "{:?}", range);
             }
             let is_free = runs.iter().all(|run| !run.busy);
-            prop_assert!(picked.is_some() || !is_free || is_bounded(&runs, &policy(), idle));
+            prop_assert!(picked.is_some() || !is_free || is_bounded(&runs, &policy(), load));
         }
 
         #[test]
         fn picking_ends_with_a_bounded_number_of_runs(
             mut runs in runs(),
             kept in proptest::collection::vec(0u64..=100, 40),
-            idle in any::<bool>(),
+            load in loads(),
         ) {
             for run in &mut runs {
                 run.busy = false;
             }
             let mut steps = 0;
-            while let Some(range) = pick(&runs, &policy(), idle) {
+            while let Some(range) = pick(&runs, &policy(), load) {
                 prop_assert!(is_merge(&runs, &range));
                 merge(&mut runs, range, kept[steps]);
                 steps += 1;
                 prop_assert!(steps < 40, "each merge leaves fewer runs");
             }
-            prop_assert!(is_bounded(&runs, &policy(), idle));
+            prop_assert!(is_bounded(&runs, &policy(), load));
         }
 
         #[test]
@@ -224,10 +235,10 @@ mod tests {
             let mut runs = Vec::new();
             for (bytes, kept) in flushes {
                 runs.insert(0, run(bytes));
-                while let Some(range) = pick(&runs, &policy(), false) {
+                while let Some(range) = pick(&runs, &policy(), Load::Busy) {
                     merge(&mut runs, range, kept);
                 }
-                prop_assert!(is_bounded(&runs, &policy(), false));
+                prop_assert!(is_bounded(&runs, &policy(), Load::Busy));
                 let (base, upper) = runs.split_last().expect("at least one");
                 let sum = |count: fn(&RunShape) -> u64| upper.iter().map(count).sum::<u64>();
                 prop_assert!(
@@ -242,7 +253,7 @@ mod tests {
         let (mut runs, mut written) = (Vec::new(), 0);
         for _ in 0..flushes {
             runs.insert(0, run(10_000));
-            while let Some(range) = pick(&runs, policy, false) {
+            while let Some(range) = pick(&runs, policy, Load::Busy) {
                 written += runs[range.clone()].iter().map(|run| run.bytes).sum::<u64>();
                 merge(&mut runs, range, 100);
             }
@@ -262,27 +273,27 @@ mod tests {
     fn busy_runs_are_merged_around() {
         let mut runs = vec![run(900); 9];
         runs[4].busy = true;
-        assert_eq!(pick(&runs, &policy(), false), Some(0..4));
+        assert_eq!(pick(&runs, &policy(), Load::Busy), Some(0..4));
         runs[1].busy = true;
-        assert_eq!(pick(&runs, &policy(), false), Some(5..9));
+        assert_eq!(pick(&runs, &policy(), Load::Busy), Some(5..9));
         runs[7].busy = true;
-        assert_eq!(pick(&runs, &policy(), false), None);
-        assert_eq!(pick(&runs, &policy(), true), None, "no seven neighbours are free");
+        assert_eq!(pick(&runs, &policy(), Load::Busy), None);
+        assert_eq!(pick(&runs, &policy(), Load::Idle), None, "no seven neighbours are free");
     }
 
     #[test]
     fn nothing_is_picked_of_nothing_and_of_one_run() {
-        for idle in [false, true] {
-            assert_eq!(pick(&[], &policy(), idle), None);
-            assert_eq!(pick(&[run(1 << 40)], &policy(), idle), None);
+        for load in [Load::Busy, Load::Idle] {
+            assert_eq!(pick(&[], &policy(), load), None);
+            assert_eq!(pick(&[run(1 << 40)], &policy(), load), None);
         }
     }
 
     #[test]
     fn idle_time_is_used_until_three_runs_are_left() {
         let runs = [run(10), run(20), run(4000), run(70_000), run(1_000_000_000)];
-        assert_eq!(pick(&runs, &policy(), false), None);
-        assert_eq!(pick(&runs, &policy(), true), Some(0..3));
-        assert_eq!(pick(&runs[2..], &policy(), true), None);
+        assert_eq!(pick(&runs, &policy(), Load::Busy), None);
+        assert_eq!(pick(&runs, &policy(), Load::Idle), Some(0..3));
+        assert_eq!(pick(&runs[2..], &policy(), Load::Idle), None);
     }
 }

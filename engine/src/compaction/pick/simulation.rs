@@ -12,7 +12,7 @@ use std::time::Duration;
 use pkindex::pick::RunShape;
 
 use super::*;
-use crate::compaction::shape::{RowsetShape, RunDetail};
+use crate::compaction::shape::{RowsetShape, RunDetail, union};
 use crate::stall::Stall;
 
 const ROW_BYTES: f64 = 112.0;
@@ -143,7 +143,7 @@ impl Sim {
 
     fn start(&mut self, below: Option<u64>) -> bool {
         let shape = self.shape(true);
-        let Some(work) = pick(&shape, &self.policy, false) else { return false };
+        let Some(work) = pick(&shape, &self.policy, Load::Busy) else { return false };
         if below.is_some_and(|below| work.bytes > below) {
             return false;
         }

@@ -4,7 +4,7 @@ use pkindex::pick::RunShape;
 use proptest::prelude::*;
 
 use super::*;
-use crate::compaction::shape::{RowsetShape, RunDetail};
+use crate::compaction::shape::{RowsetShape, RunDetail, union};
 
 const ROWSET_BYTES: u64 = 10_000;
 const RANKS: usize = 40;
@@ -23,6 +23,10 @@ fn run(entries: u64) -> RunShape {
 fn rowset(id: u32, run: usize, (first, last): (usize, usize), rows: u64, live: u64) -> RowsetShape {
     let id = RowsetId(id);
     RowsetShape { id, run, first, last, rows, live, bytes: rows * 10, is_free: true, is_raw: false }
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    prop_oneof![Just(Load::Busy), Just(Load::Idle)]
 }
 
 /// A tablet: as picking sees it, and what of it a snapshot holds or a newer run will overwrite.
@@ -134,8 +138,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn what_is_picked_can_be_done(shape in shapes(), is_idle in any::<bool>()) {
-        if let Some(work) = pick(&shape, &policy(), is_idle) {
+    fn what_is_picked_can_be_done(shape in shapes(), load in loads()) {
+        if let Some(work) = pick(&shape, &policy(), load) {
             is_legal(&shape, &work)?;
         }
         if let Some(work) = pick_whole(&shape, &policy()) {
@@ -145,8 +149,8 @@ proptest! {
     }
 
     #[test]
-    fn one_compaction_moves_a_bounded_number_of_bytes(shape in shapes(), is_idle in any::<bool>()) {
-        if let Some(work) = pick(&shape, &policy(), is_idle) {
+    fn one_compaction_moves_a_bounded_number_of_bytes(shape in shapes(), load in loads()) {
+        if let Some(work) = pick(&shape, &policy(), load) {
             let bytes_max = policy().moved_bytes_max(&shape);
             // One rowset always may move, and two that lie on one another.
             prop_assert!(work.moved_bytes <= bytes_max || work.moving.len() <= 2, "{:?}", work);
@@ -157,12 +161,12 @@ proptest! {
     fn picking_ends_with_everything_within_its_bounds(
         shape in shapes(),
         dying in prop::collection::vec(0u64..=100, 10),
-        is_idle in any::<bool>(),
+        load in loads(),
     ) {
         let (mut shape, policy) = (all_free(shape), policy());
         let mut next_id = 1000;
         let mut steps = 0;
-        while let Some(work) = pick(&shape, &policy, is_idle) {
+        while let Some(work) = pick(&shape, &policy, load) {
             is_legal(&shape, &work)?;
             let before = shape.depth();
             apply(&mut shape, &policy, &work, &mut next_id, dying[steps % dying.len()]);
@@ -170,9 +174,9 @@ proptest! {
             steps += 1;
             prop_assert!(steps < 200, "{:?}", shape);
         }
-        let limits = policy.limits(is_idle);
+        let limits = policy.limits(load);
         let largest = shape.runs.iter().map(|run| run.bytes).max().unwrap_or(0);
-        let runs_max = if is_idle { 3 } else { policy.index.runs_max(largest) };
+        let runs_max = if load == Load::Idle { 3 } else { policy.index.runs_max(largest) };
         prop_assert!(shape.runs.len() <= runs_max);
         prop_assert!(shape.depth() <= limits.depth_max, "{:?}", shape);
         prop_assert!(
@@ -202,7 +206,7 @@ proptest! {
             next_id += 1;
             prop_assert!(shape.depth() <= 12);
             let mut steps = 0;
-            while let Some(work) = pick(&shape, &policy, false) {
+            while let Some(work) = pick(&shape, &policy, Load::Busy) {
                 is_legal(&shape, &work)?;
                 apply(&mut shape, &policy, &work, &mut next_id, dying);
                 steps += 1;
@@ -214,8 +218,8 @@ proptest! {
 
 #[test]
 fn nothing_is_picked_of_nothing() {
-    for is_idle in [false, true] {
-        assert_eq!(pick(&Shape::default(), &policy(), is_idle), None);
+    for load in [Load::Busy, Load::Idle] {
+        assert_eq!(pick(&Shape::default(), &policy(), load), None);
         assert_eq!(pick_whole(&Shape::default(), &policy()), None);
     }
 }
@@ -233,19 +237,19 @@ fn rows_that_only_a_snapshot_needs_are_no_garbage() {
     // Every row has an entry; that half of them serve a snapshot alone makes no difference.
     let mut shape = under_one_run(&[((0, 9), 1000, 1000), ((10, 19), 1000, 1000)]);
     shape.details[0].held = 1000;
-    assert_eq!(pick(&shape, &policy(), true), None);
+    assert_eq!(pick(&shape, &policy(), Load::Idle), None);
     // The snapshot goes: one compaction of the single run, and no second one.
     shape.details[0].freed = 1000;
-    let work = pick(&shape, &policy(), true).expect("half of it can go");
+    let work = pick(&shape, &policy(), Load::Idle).expect("half of it can go");
     assert_eq!((work.inputs.clone(), work.moving.len()), (0..1, 2));
     apply(&mut shape, &policy(), &work, &mut 10, 0);
-    assert_eq!(pick(&shape, &policy(), true), None);
+    assert_eq!(pick(&shape, &policy(), Load::Idle), None);
 }
 
 #[test]
 fn the_worst_garbage_goes_first_and_good_rowsets_stay() {
     let shape = under_one_run(&[((0, 9), 1000, 990), ((10, 19), 1000, 100), ((20, 29), 1000, 800)]);
-    let work = pick(&shape, &policy(), true).expect("more than 15 percent");
+    let work = pick(&shape, &policy(), Load::Idle).expect("more than 15 percent");
     assert_eq!((work.inputs, work.moving), (0..1, vec![RowsetId(1)]));
 }
 
@@ -254,7 +258,7 @@ fn rowsets_that_lie_deep_move_together_and_the_large_one_stays() {
     let mut rowsets = vec![((0, 39), 1000, 1000); 11];
     rowsets.push(((0, 39), 100_000, 100_000));
     let shape = under_one_run(&rowsets);
-    let work = pick(&shape, &policy(), false).expect("twelve over every key");
+    let work = pick(&shape, &policy(), Load::Busy).expect("twelve over every key");
     assert!(!work.moving.contains(&RowsetId(11)) && work.moving.len() >= 8, "{work:?}");
 }
 
@@ -266,7 +270,7 @@ fn small_rowsets_side_by_side_are_joined_where_nothing_lies_between() {
     let mut shape = under_one_run(&small);
     let mut next_id = 1000;
     let mut steps = 0;
-    while let Some(work) = pick(&shape, &policy, false) {
+    while let Some(work) = pick(&shape, &policy, Load::Busy) {
         assert_eq!(work.moving.len(), 20, "one of full size");
         apply(&mut shape, &policy, &work, &mut next_id, 0);
         steps += 1;
@@ -275,10 +279,10 @@ fn small_rowsets_side_by_side_are_joined_where_nothing_lies_between() {
     assert!(shape.rowsets.len() <= 256, "{}", shape.rowsets.len());
     // With a large one over all of them each would be written as it is.
     small.push(((0, 799), 20_000, 20_000));
-    assert_eq!(pick(&under_one_run(&small), &policy, true), None);
+    assert_eq!(pick(&under_one_run(&small), &policy, Load::Idle), None);
     // A few are left alone.
     small.truncate(128);
-    assert_eq!(pick(&under_one_run(&small), &policy, true), None);
+    assert_eq!(pick(&under_one_run(&small), &policy, Load::Idle), None);
 }
 
 #[test]
@@ -299,9 +303,9 @@ fn garbage_to_come_makes_an_idle_engine_merge_all() {
     let rowsets = vec![rowset(0, 0, (0, 9), 100, 100), rowset(1, 1, (0, 9), 1000, 900)];
     let details = vec![RunDetail::default(); 2];
     let shape = Shape { runs, details, rowsets, overwrite_percent: 100 };
-    let work = pick(&shape, &policy(), true).expect("100 known and 100 to come, of 1100");
+    let work = pick(&shape, &policy(), Load::Idle).expect("100 known and 100 to come, of 1100");
     assert_eq!(work.inputs, 0..2);
-    assert_eq!(pick(&Shape { overwrite_percent: 0, ..shape }, &policy(), true), None);
+    assert_eq!(pick(&Shape { overwrite_percent: 0, ..shape }, &policy(), Load::Idle), None);
 }
 
 #[test]
@@ -312,10 +316,10 @@ fn what_fails_is_no_debt_and_holds_nothing_up() {
         rowset.is_free = false;
     }
     assert_eq!(debt(&shape, &policy()), Debt::default());
-    let work = pick(&shape, &policy(), false).expect("the other two are garbage enough");
+    let work = pick(&shape, &policy(), Load::Busy).expect("the other two are garbage enough");
     assert_eq!(work.moving, [RowsetId(12), RowsetId(13)]);
     shape.runs[0].busy = true;
-    assert_eq!(pick(&shape, &policy(), false), None);
+    assert_eq!(pick(&shape, &policy(), Load::Busy), None);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use vfs::SimFs;
 
 use super::world::{DIR, World, tiny};
-use crate::compaction::{Asked, DEPTH_MAX_IDLE, Eagerness};
+use crate::compaction::whole::Asked;
+use crate::compaction::{DEPTH_MAX_IDLE, Eagerness};
 use crate::rowset::Rowset;
 use crate::{Compression, Engine, ErrorKind, Options, RuntimeMode, Schema, Type};
 
