@@ -7,7 +7,8 @@ use crate::scenarios::SCENARIOS;
 /// they have each kind of file, raw and compressed. Should the engine come to do something else for the same calls (give
 /// other numbers to files, say, or cut them elsewhere), with every format as it was, then a new scenario takes the place
 /// of the one that differs here; the old one stays a fixture.
-const FOLLOWS_FROM_THE_FORMATS: [&str; 6] = ["empty", "types", "schemas", "log", "checkpoint", "manifest"];
+const FOLLOWS_FROM_THE_FORMATS: [&str; 6] =
+    ["empty-2", "types-2", "schemas-2", "log-2", "checkpoint-2", "manifest-2"];
 
 #[test]
 fn what_is_written_is_what_was_written_when_the_formats_were_frozen() {
