@@ -6,8 +6,9 @@ use std::sync::Arc;
 use nyala::{Engine, ErrorKind, Options};
 
 use crate::process::ROLE;
+use crate::random::Random;
 use crate::report::{Message, tell};
-use crate::work::{self, Content, OWN, Owned, Random, Step, TABLES, THREADS, Tables};
+use crate::work::{self, Content, OWN, Owned, Step, TABLES, THREADS, Tables};
 
 /// Does nothing, unless the environment says that this process is a child.
 #[test]
@@ -65,20 +66,20 @@ pub(crate) fn wrong(what: impl std::fmt::Display) -> ! {
 
 /// Thresholds so small that every structure is made and remade within a fraction of a second, other ones each time.
 pub(crate) fn options(seed: u64, cycle: u64) -> Options {
-    let mut random = Random::new(&[seed, cycle, 77]);
-    let segment_bytes = 4096 << random.below(3);
+    let mut random = Random::of(&[seed, cycle, 77]);
+    let segment_bytes = 4096 << random.number(3);
     Options {
-        memory_bytes: 256 << 10 << random.below(2),
+        memory_bytes: 256 << 10 << random.number(2),
         // A memtable of one row takes some 5 KiB, so that the smallest of these is flushed with every batch.
-        memtable_bytes: Some(4096 << random.below(5)),
+        memtable_bytes: Some(4096 << random.number(5)),
         log_segment_bytes: segment_bytes,
-        log_bytes_max: segment_bytes * (2 + random.below(20)),
-        index_block_bytes: 128 << random.below(2),
-        row_block_bytes: 128 << random.below(3),
-        index_file_bytes: 1024 << random.below(3),
-        rowset_bytes: 1024 << random.below(4),
+        log_bytes_max: segment_bytes * (2 + random.number(20)),
+        index_block_bytes: 128 << random.number(2),
+        row_block_bytes: 128 << random.number(3),
+        index_file_bytes: 1024 << random.number(3),
+        rowset_bytes: 1024 << random.number(4),
         background_threads: 2,
-        background_sync_interval: Some(std::time::Duration::from_millis(1 + random.below(20))),
+        background_sync_interval: Some(std::time::Duration::from_millis(1 + random.number(20))),
         ..Options::default()
     }
 }

@@ -10,8 +10,9 @@ use nyala::Engine;
 
 use crate::child::{decode_found, options};
 use crate::process::{Directory, Process, environment};
+use crate::random::Random;
 use crate::report::Message;
-use crate::work::{self, OWN, Owned, Random, Step, THREADS};
+use crate::work::{self, OWN, Owned, Step, THREADS};
 
 /// What one thread was promised.
 #[derive(Default)]
@@ -70,7 +71,7 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     let mut promised: Vec<Promised> = (0..THREADS).map(|_| Promised::default()).collect();
     let mut last = Last::default();
     let mut tally = Tally::default();
-    let mut random = Random::new(&[seed, 4711]);
+    let mut random = Random::of(&[seed, 4711]);
     let start = Instant::now();
     for cycle in 0..cycles {
         if cycle % 10 == 9 {
@@ -95,12 +96,12 @@ fn live_and_die(dir: &Path, seed: u64, cycle: u64, random: &mut Random) -> Vec<M
     if random.one_in(4) {
         // While it opens the directory, or shortly after.
         child.wait_until(None, |message| *message == Message::Opening);
-        let moment = Instant::now() + Duration::from_micros(random.below(20_000));
+        let moment = Instant::now() + Duration::from_micros(random.number(20_000));
         child.wait_until(Some(moment), |_| false);
     } else {
         child.wait_until(None, |message| matches!(message, Message::Ready { .. }));
         let millis = if random.one_in(5) { 400 } else { 120 };
-        let moment = Instant::now() + Duration::from_micros(random.below(millis * 1000));
+        let moment = Instant::now() + Duration::from_micros(random.number(millis * 1000));
         child.wait_until(Some(moment), |_| false);
     }
     child.kill()

@@ -8,7 +8,7 @@ use nyala::{Durability, Engine, Error, ErrorKind, Health, Options, Schema, Table
 
 use crate::mounts::{self, Tmpfs};
 use crate::process::{Directory, environment};
-use crate::work::Random;
+use crate::random::Random;
 
 const NAME: &str = "full_disk::a_full_tmpfs_stops_writes_and_nothing_else";
 const DISK_BYTES: u64 = 3 << 20;
@@ -18,12 +18,12 @@ fn schema() -> Schema {
 }
 
 fn options(random: &mut Random) -> Options {
-    let segment_bytes = 4096 << random.below(5);
+    let segment_bytes = 4096 << random.number(5);
     Options {
         memory_bytes: 512 << 10,
-        memtable_bytes: Some(8192 << random.below(4)),
+        memtable_bytes: Some(8192 << random.number(4)),
         log_segment_bytes: segment_bytes,
-        log_bytes_max: segment_bytes * (2 + random.below(20)),
+        log_bytes_max: segment_bytes * (2 + random.number(20)),
         rowset_bytes: 64 << 10,
         index_file_bytes: 8192,
         background_threads: 2,
@@ -49,7 +49,7 @@ fn a_full_tmpfs_stops_writes_and_nothing_else() {
     for round in 0..rounds {
         let at = dir.path().join(format!("disk-{round}"));
         let _disk = Tmpfs::mount(&at, DISK_BYTES);
-        refused += fill_and_free(&at, &mut Random::new(&[seed, round]), round);
+        refused += fill_and_free(&at, &mut Random::of(&[seed, round]), round);
     }
     println!("{rounds} disks were full, {refused} writes refused");
     assert!(refused >= rounds);
@@ -65,7 +65,7 @@ fn fill_and_free(at: &Path, random: &mut Random, round: u64) -> u64 {
     let mut refused = 0;
     for turn in 0..3 {
         // Leave so little that it is full soon, at another place each time.
-        let ballast_bytes = (DISK_BYTES - used(at)).saturating_sub(200_000 + random.below(300_000));
+        let ballast_bytes = (DISK_BYTES - used(at)).saturating_sub(200_000 + random.number(300_000));
         std::fs::write(&ballast, vec![7; ballast_bytes as usize]).expect("it fits");
         let error = write_until_full(&engine, &table, &mut rows, random);
         refused += 1;
@@ -131,11 +131,11 @@ fn write_until_full(engine: &Engine, table: &Table, rows: &mut Rows, random: &mu
     for _ in 0..200_000 {
         let mut batch = engine.batch();
         let mut written = Rows::new();
-        for _ in 0..1 + random.below(8) {
-            let id = random.below(2000) as u32;
+        for _ in 0..1 + random.number(8) {
+            let id = random.number(2000) as u32;
             // Nothing that compresses.
             let text: String =
-                (0..random.below(600)).map(|_| char::from(b' ' + random.below(90) as u8)).collect();
+                (0..random.number(600)).map(|_| char::from(b' ' + random.number(90) as u8)).collect();
             batch.upsert(table, (id, text.as_str())).expect("a row");
             written.insert(id, text);
         }

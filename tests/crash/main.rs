@@ -27,6 +27,8 @@ mod full_disk;
 mod mounts;
 mod power;
 mod process;
+#[path = "../support/random.rs"]
+mod random;
 mod report;
 mod scenarios;
 mod work;

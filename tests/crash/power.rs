@@ -19,8 +19,9 @@ use nyala::Engine;
 use crate::child::{decode_found, options};
 use crate::mounts::{self, Ext4, Journal, Shutdown};
 use crate::process::{Directory, Process, environment};
+use crate::random::Random;
 use crate::report::Message;
-use crate::work::{self, DONE, OWN, Owned, Random, Step, THREADS, Verb};
+use crate::work::{self, DONE, OWN, Owned, Step, THREADS, Verb};
 
 const NAME: &str = "power::a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced";
 
@@ -67,7 +68,7 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
     println!("seed {seed}, {cuts} power cuts; replay with NYALA_SEED={seed} NYALA_POWER_CUTS={cuts}");
     let dir = Directory::new();
     let Some(mut disk) = Ext4::make(dir.path(), 64) else { return };
-    let mut random = Random::new(&[seed, 60]);
+    let mut random = Random::of(&[seed, 60]);
     let mut known = vec![Owned::default(); usize::from(THREADS)];
     let mut pending: Option<Life> = None;
     let mut last = Last::default();
@@ -78,7 +79,7 @@ fn a_power_cut_on_ext4_leaves_a_prefix_with_all_that_was_synced() {
     while (tally.cuts < cuts || tally.steps == 0)
         && let Some(cycle) = cycles.next()
     {
-        let data = ["ordered", "writeback", "journal"][random.below(3) as usize];
+        let data = ["ordered", "writeback", "journal"][random.number(3) as usize];
         disk.mount(data);
         if cycle % 10 == 9 {
             visit(&disk, seed, cycle, &mut known, &mut pending, &mut tally);
@@ -118,11 +119,11 @@ fn live_until_the_cut(disk: &Ext4, seed: u64, cycle: u64, random: &mut Random) -
     let failed = |message: &Message| matches!(message, Message::Failed(_));
     let moment = if random.one_in(4) {
         child.wait_until(None, |message| *message == Message::Opening || failed(message));
-        Duration::from_micros(random.below(40_000))
+        Duration::from_micros(random.number(40_000))
     } else {
         child.wait_until(None, |message| matches!(message, Message::Ready { .. }) || failed(message));
         let micros_max = if random.one_in(5) { 500_000 } else { 150_000 };
-        Duration::from_micros(random.below(micros_max))
+        Duration::from_micros(random.number(micros_max))
     };
     child.wait_until(Some(Instant::now() + moment), failed);
     let too_early = child.told().iter().find(|message| failed(message)).cloned();

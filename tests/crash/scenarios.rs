@@ -7,8 +7,8 @@ use nyala::{Durability, Engine, Options, Schema, Table, Type};
 
 use crate::child::wrong;
 use crate::process::{Directory, Process, environment};
+use crate::random::Random;
 use crate::report::{Message, tell};
-use crate::work::Random;
 
 /// Rows of the long log.
 const ROWS: u32 = 4000;
@@ -242,12 +242,12 @@ fn segments_that_were_never_flushed_are_replayed_in_order() {
 fn a_recovery_that_is_killed_is_done_again_and_nothing_is_there_twice() {
     let dir = Directory::new();
     run_and_kill("long-log", dir.path());
-    let mut random = Random::new(&[environment("NYALA_SEED").unwrap_or(8)]);
+    let mut random = Random::of(&[environment("NYALA_SEED").unwrap_or(8)]);
     let mut killed_in_time = 0;
     for round in 0..12 {
         let mut child = Process::start("recover", dir.path());
         child.wait_until(None, |message| *message == Message::Opening);
-        let moment = Instant::now() + Duration::from_micros(round * 1500 + random.below(1500));
+        let moment = Instant::now() + Duration::from_micros(round * 1500 + random.number(1500));
         child.wait_until(Some(moment), |_| false);
         killed_in_time += u32::from(!child.kill().iter().any(is_done(u32::MAX)));
     }
@@ -308,13 +308,13 @@ fn a_busy_table_neither_frees_nor_keeps_the_log_of_an_idle_one() {
 // docs/testing.md, fault 13
 #[test]
 fn the_first_open_may_be_killed_at_any_moment() {
-    let mut random = Random::new(&[environment("NYALA_SEED").unwrap_or(13)]);
+    let mut random = Random::of(&[environment("NYALA_SEED").unwrap_or(13)]);
     let mut killed_in_time = 0;
     for round in 0..20 {
         let dir = Directory::new();
         let mut child = Process::start("open", dir.path());
         child.wait_until(None, |message| *message == Message::Opening);
-        let moment = Instant::now() + Duration::from_micros(round * 250 + random.below(250));
+        let moment = Instant::now() + Duration::from_micros(round * 250 + random.number(250));
         child.wait_until(Some(moment), |_| false);
         killed_in_time += u32::from(!child.kill().iter().any(is_done(u32::MAX)));
         let engine = Engine::open(dir.path(), eager()).expect("the next open works");
@@ -331,10 +331,10 @@ fn the_first_open_may_be_killed_at_any_moment() {
 #[test]
 fn flushes_go_on_after_a_kill_with_sealed_memtables_waiting() {
     let dir = Directory::new();
-    let mut random = Random::new(&[environment("NYALA_SEED").unwrap_or(47)]);
+    let mut random = Random::of(&[environment("NYALA_SEED").unwrap_or(47)]);
     for _ in 0..3 {
         let mut child = Process::start("sealed", dir.path());
-        child.wait_until(None, is_done(50 + random.below(200) as u32));
+        child.wait_until(None, is_done(50 + random.number(200) as u32));
         let last = last_done(&child.kill());
         let engine = Engine::open(dir.path(), eager()).expect("it opens");
         let tables = ["a", "b", "c"].map(|name| engine.open_table(name, &schema()).expect("it was made"));

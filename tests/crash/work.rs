@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use nyala::{Engine, Error, ErrorKind, Row, Schema, Table, Type, Value};
 
+use crate::random::Random;
+
 /// Threads of a child.
 pub(crate) const THREADS: u8 = 3;
 /// The tables that always exist. Each thread has one more of its own, which it makes and drops.
@@ -14,40 +16,6 @@ pub(crate) const TABLES: [&str; 3] = ["accounts", "events", "tags"];
 pub(crate) const OWN: usize = 3;
 /// Keys of a thread and table.
 const KEYS: u64 = 120;
-
-/// A small generator (splitmix64).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// A generator whose numbers follow from `parts`.
-    pub(crate) fn new(parts: &[u64]) -> Random {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for part in parts {
-            random.0 ^= part.wrapping_mul(0xff51_afd7_ed55_8ccd);
-            random.0 = random.next();
-        }
-        random
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// True once in `of` times.
-    pub(crate) fn one_in(&mut self, of: u64) -> bool {
-        self.below(of) == 0
-    }
-}
 
 /// The value columns of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,21 +151,21 @@ fn put(rows: &mut Rows, key: u32, content: Option<Content>) {
 
 /// The step of this number. It depends on what the thread has written so far only to be likely to succeed.
 pub(crate) fn step(seed: u64, cycle: u64, thread: u8, number: u32, owned: &Owned) -> Step {
-    let mut random = Random::new(&[seed, cycle, u64::from(thread), u64::from(number)]);
+    let mut random = Random::of(&[seed, cycle, u64::from(thread), u64::from(number)]);
     let table = |random: &mut Random| {
         let tables = if owned.own.is_some() { 4 } else { 3 };
-        random.below(tables) as usize
+        random.number(tables) as usize
     };
-    match random.below(100) {
+    match random.number(100) {
         0..=44 => {
             let table = table(&mut random);
             Step::Single(operation(&mut random, table, owned))
         }
         45..=79 => {
-            let count = match random.below(20) {
-                0 => 100 + random.below(60),
-                1..=4 => 20 + random.below(30),
-                _ => 1 + random.below(8),
+            let count = match random.number(20) {
+                0 => 100 + random.number(60),
+                1..=4 => 20 + random.number(30),
+                _ => 1 + random.number(8),
             };
             let operations = (0..count).map(|_| {
                 let table = table(&mut random);
@@ -215,16 +183,16 @@ pub(crate) fn step(seed: u64, cycle: u64, thread: u8, number: u32, owned: &Owned
         96 if owned.own.is_some() => Step::AlterOwn,
         90..=96 => {
             let table = table(&mut random);
-            Step::Look(table, (0..5).map(|_| random.below(KEYS) as u32).collect())
+            Step::Look(table, (0..5).map(|_| random.number(KEYS) as u32).collect())
         }
         _ => Step::Scan(table(&mut random)),
     }
 }
 
 fn operation(random: &mut Random, table: usize, owned: &Owned) -> Operation {
-    let key = random.below(KEYS) as u32;
+    let key = random.number(KEYS) as u32;
     let is_there = owned.rows(table).is_some_and(|rows| rows.contains_key(&key));
-    let verb = match random.below(20) {
+    let verb = match random.number(20) {
         0..=7 => Verb::Upsert,
         8 | 9 => Verb::Delete,
         10 => Verb::InsertIgnore,
@@ -235,15 +203,15 @@ fn operation(random: &mut Random, table: usize, owned: &Owned) -> Operation {
         17.. if is_there => Verb::UpdateText,
         _ => Verb::Insert,
     };
-    let bytes = match random.below(200) {
-        0 => 6000 + random.below(6000),
+    let bytes = match random.number(200) {
+        0 => 6000 + random.number(6000),
         1..=5 => 600,
-        _ => random.below(40),
+        _ => random.number(40),
     };
     let text = (!random.one_in(8)).then(|| {
-        let letter = char::from(b'a' + (random.below(26) as u8));
+        let letter = char::from(b'a' + (random.number(26) as u8));
         let mut text: String = std::iter::repeat_n(letter, bytes as usize).collect();
-        text.push_str(&random.below(1 << 30).to_string());
+        text.push_str(&random.number(1 << 30).to_string());
         text
     });
     Operation { table, verb, key, content: Content { count: random.next() as i64, text } }

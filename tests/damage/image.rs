@@ -13,7 +13,8 @@ use nyala::vfs::sim::PowerCut;
 use nyala::vfs::{Fs, SimFs};
 use nyala::{Durability, Engine, Options, RuntimeMode, Table, Type};
 
-use crate::rows::{self, BYTES, EVERYTHING, KEYS, Random, TABLES, TEXTS, Values};
+use crate::random::Random;
+use crate::rows::{self, BYTES, EVERYTHING, KEYS, TABLES, TEXTS, Values};
 
 pub(crate) const DIR: &str = "/db";
 
@@ -137,7 +138,7 @@ impl Life {
             engine,
             tables,
             scale,
-            random: Random::new(&[seed, u64::from(scale)]),
+            random: Random::of(&[seed, u64::from(scale)]),
             history: vec![Moment { version, state }],
             earlier: Vec::new(),
         }
@@ -239,12 +240,12 @@ impl Life {
     /// Commits batches that overwrite and delete here and there.
     fn touch(&mut self, batches: u32, durability: Durability) {
         for _ in 0..batches * self.scale {
-            let count = 1 + self.random.below(9);
+            let count = 1 + self.random.number(9);
             let operations: Vec<_> = (0..count)
                 .map(|_| {
-                    let table = self.random.below(TABLES.len() as u64) as usize;
-                    let number = self.random.below(u64::from(keys_of(table, self.scale))) as u32;
-                    (table, number, self.random.below(4) == 0)
+                    let table = self.random.number(TABLES.len() as u64) as usize;
+                    let number = self.random.number(u64::from(keys_of(table, self.scale))) as u32;
+                    (table, number, self.random.number(4) == 0)
                 })
                 .collect();
             self.commit(&operations, durability);

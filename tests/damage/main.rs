@@ -23,6 +23,8 @@ mod flips;
 mod image;
 mod judge;
 mod map;
+#[path = "../support/random.rs"]
+mod random;
 mod rows;
 mod run;
 mod stale;

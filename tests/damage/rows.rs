@@ -5,38 +5,7 @@
 
 use nyala::{AsValue, Date, Decimal, RowRef, Schema, Timestamp, Type, Value};
 
-/// A small generator (splitmix64).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// A generator whose numbers follow from `parts`.
-    pub(crate) fn new(parts: &[u64]) -> Random {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for part in parts {
-            random.0 ^= part.wrapping_mul(0xff51_afd7_ed55_8ccd);
-            random.0 = random.next();
-        }
-        random
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn bytes(&mut self, count: u64) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
+use crate::random::Random;
 
 /// A value that owns its bytes.
 #[derive(Clone, Debug)]
@@ -155,11 +124,11 @@ pub(crate) fn row(table: usize, number: u32, random: &mut Random) -> Values {
 fn everything(random: &mut Random) -> Values {
     let plain = Owned::Plain;
     let decimal = |unscaled: i128, scale| Owned::Plain(Value::Decimal(Decimal { unscaled, scale }));
-    let is_null = random.below(4) == 0;
-    let text = "every type ".repeat(1 + random.below(4) as usize) + &random.below(1000).to_string();
+    let is_null = random.number(4) == 0;
+    let text = "every type ".repeat(1 + random.number(4) as usize) + &random.number(1000).to_string();
     let bytes = random.below(40);
     vec![
-        plain(Value::Bool(random.below(2) == 1)),
+        plain(Value::Bool(random.number(2) == 1)),
         plain(Value::Int(i64::from(random.next() as i8))),
         if is_null { plain(Value::Null) } else { plain(Value::Int(i64::from(random.next() as i16))) },
         plain(Value::Int(i64::from(random.next() as i32))),
@@ -170,12 +139,12 @@ fn everything(random: &mut Random) -> Values {
         if is_null { plain(Value::UInt(random.next())) } else { plain(Value::Null) },
         plain(Value::F32(f32::from_bits(random.next() as u32))),
         plain(Value::F64(f64::from_bits(random.next()))),
-        decimal(i128::from(random.below(999_999_999)), 2),
-        decimal(-i128::from(random.below(1 << 59)), 4),
-        decimal(i128::from(random.next()) * i128::from(random.below(1 << 50)), 10),
+        decimal(i128::from(random.number(999_999_999)), 2),
+        decimal(-i128::from(random.number(1 << 59)), 4),
+        decimal(i128::from(random.next()) * i128::from(random.number(1 << 50)), 10),
         plain(Value::Date(Date::from_days(random.next() as i32))),
         plain(Value::Timestamp(Timestamp::from_micros(random.next() as i64))),
-        if random.below(5) == 0 { plain(Value::Null) } else { Owned::Text(text) },
+        if random.number(5) == 0 { plain(Value::Null) } else { Owned::Text(text) },
         Owned::Bytes(random.bytes(bytes)),
     ]
 }

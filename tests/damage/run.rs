@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::allocator::most_held;
 use crate::image::Image;
 use crate::judge::{Damage, Outcome, judge};
-use crate::rows::Random;
+use crate::random::Random;
 use crate::tally::Tally;
 
 const THREADS: usize = 2;
@@ -42,7 +42,7 @@ pub(crate) fn share() -> u64 {
 /// Whether one of many is tried: of each group of neighbours of the size of the share one, by seed.
 pub(crate) fn is_chosen(seed: u64, number: usize, share: u64) -> bool {
     let number = number as u64;
-    number % share == Random::new(&[seed, number / share]).below(share)
+    number % share == Random::of(&[seed, number / share]).number(share)
 }
 
 /// Tries the damages `0 .. count` that `make` makes.

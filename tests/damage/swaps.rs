@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::image::Image;
 use crate::judge::{Change, Damage, Outcome};
 use crate::map::{Map, OBSOLETE, kind_of};
-use crate::rows::Random;
+use crate::random::Random;
 use crate::run::{is_long, seed, try_all};
 use crate::tail;
 
@@ -65,10 +65,10 @@ fn pairs(test: &str, image: &Image, parts: &[Part<'_>], most: usize, ending_earl
     }
     // Those of equal length are the ones that are hard to see.
     assert!(equal > 5, "{test}: {equal} pairs of equal length");
-    let mut random = Random::new(&[seed(), 58]);
+    let mut random = Random::of(&[seed(), 58]);
     let chance = |count: usize| count.div_ceil(most) as u64;
     let (for_equal, for_others) = (chance(2 * equal), chance(damages.len()));
-    damages.retain(|(.., is_equal)| random.below(if *is_equal { for_equal } else { for_others }) == 0);
+    damages.retain(|(.., is_equal)| random.number(if *is_equal { for_equal } else { for_others }) == 0);
     let tally = try_all(test, image, damages.len(), |number| {
         let (a, b, how, _) = &damages[number];
         let changed = if *how == "there twice" { doubled(image, a, b) } else { exchanged(image, a, b) };

@@ -17,6 +17,7 @@ mod descriptors;
 mod group;
 mod kinds;
 mod model;
+#[path = "../support/random.rs"]
 mod random;
 mod reads;
 mod sweep;

@@ -5,7 +5,6 @@
 
 mod altered;
 mod check;
-#[allow(dead_code, reason = "other tests ask more of it")]
 #[path = "../support/random.rs"]
 mod choices;
 mod forge;

@@ -1,4 +1,5 @@
 //! A small seeded generator (splitmix64): the same seed gives the same run.
+#![allow(dead_code, reason = "each test binary asks for a part of it")]
 
 use std::ops::Range;
 
@@ -11,6 +12,16 @@ impl Random {
         Random(seed)
     }
 
+    /// A generator whose numbers follow from all of `parts`.
+    pub(crate) fn of(parts: &[u64]) -> Random {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for part in parts {
+            random.0 ^= part.wrapping_mul(0xff51_afd7_ed55_8ccd);
+            random.0 = random.next();
+        }
+        random
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,9 +30,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A place below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        self.number(bound as u64) as usize
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn number(&mut self, bound: u64) -> u64 {
+        self.next() % bound
     }
 
     pub(crate) fn within(&mut self, range: Range<i64>) -> i64 {

@@ -52,4 +52,5 @@ pub use log::{Appended, Log, NextId, Record, SegmentInfo};
 pub use options::{Flavor, Options, Position, path};
 pub use salvage::{Gap, Piece, salvage};
 pub use scan::{Replay, ReplayRecord, Scan, Torn, scan, scan_attested};
+pub use segment::HEADER_BYTES;
 pub use verify::{Verifier, verify};

@@ -20,7 +20,8 @@ use codec::{Checksum, FileId, Reader, checksum};
 
 use crate::{Damage, Flavor, Position};
 
-pub(crate) const HEADER_BYTES: usize = 64;
+/// How long the header of a segment is. It is on disk before anything is written behind it.
+pub const HEADER_BYTES: usize = 64;
 /// Where the first record of a segment begins.
 pub(crate) const RECORDS_START: u64 = HEADER_BYTES as u64;
 pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -115,9 +115,6 @@ pub(crate) fn check_creatable(options: &Options, dir: &Path, listing: &Listing) 
     Ok(())
 }
 
-/// How long the header of a segment is. It is on disk before anything is written behind it.
-const HEADER_BYTES: usize = 64;
-
 /// A segment that cannot be read because its making was interrupted holds nothing: then no byte follows its header. All
 /// other damage may hide data.
 fn unless_unfinished(
@@ -130,7 +127,7 @@ fn unless_unfinished(
     match found {
         Err(error) if error.kind() == ErrorKind::Corruption => {
             let bytes = read_all(&*options.fs, &path(dir, id, kind))?;
-            Ok(bytes.get(HEADER_BYTES..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)))
+            Ok(bytes.get(wal::HEADER_BYTES..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)))
         }
         found => found,
     }

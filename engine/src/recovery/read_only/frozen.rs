@@ -22,8 +22,6 @@ use crate::files::{self, FileKind};
 
 /// What is read in one call in the search for the end of a segment.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// How long the header of a segment is.
-const HEADER_BYTES: u64 = 64;
 
 /// A directory that stands still.
 #[derive(Debug)]
@@ -71,7 +69,7 @@ fn written_bytes(file: &dyn File) -> io::Result<u64> {
         window.resize(usize::try_from(end - start).expect("a window"), 0);
         file.read_exact_at(&mut window, start)?;
         if let Some(last) = window.iter().rposition(|byte| *byte != 0) {
-            return Ok((start + last as u64 + 1).max(HEADER_BYTES).min(len));
+            return Ok((start + last as u64 + 1).max(wal::HEADER_BYTES as u64).min(len));
         }
         end = start;
     }
