@@ -1,4 +1,5 @@
-//! Counters: one that many threads add to by transactions, and one that is cut into parts of which each thread owns one.
+//! Counters: one that many threads add to by transactions, and one that is cut into parts of which each thread owns
+//! one.
 //!
 //! ```text
 //! cargo run --example counters
@@ -26,8 +27,8 @@ struct Part<'a> {
     count: u64,
 }
 
-/// Adds to a counter and returns what it comes to: each caller gets another number. Whoever was overtaken between the read
-/// and the commit is run again.
+/// Adds to a counter and returns what it comes to: each caller gets another number. Whoever was overtaken between the
+/// read and the commit is run again.
 fn add(engine: &Engine, counters: &Table, name: &str, more: u64) -> nyala::Result<u64> {
     engine.transact(|transaction| {
         let row = transaction.get(counters, (name,))?;

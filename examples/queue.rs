@@ -59,12 +59,12 @@ impl Queue {
         })
     }
 
-    /// Takes the first job and writes down that it is done, in one transaction: after a crash it is done or still in the
-    /// queue. Whoever else took the same job meanwhile meets a conflict, is run again and finds the next one.
+    /// Takes the first job and writes down that it is done, in one transaction: after a crash it is done or still in
+    /// the queue. Whoever else took the same job meanwhile meets a conflict, is run again and finds the next one.
     fn take(&self) -> nyala::Result<Option<Job>> {
         let taken: Option<Job> = self.engine.transact(|transaction| {
-            // From where the jobs begin: from 0 the scan would step over the deletions of all jobs before, as long as no
-            // compaction has removed them.
+            // From where the jobs begin: from 0 the scan would step over the deletions of all jobs before, as long as
+            // no compaction has removed them.
             let head = self.head.load(Ordering::Relaxed);
             let first = transaction.scan(&self.jobs).range((head,)..).limit(1).records()?.next();
             let Some(job) = first.transpose()? else { return Ok(None) };

@@ -59,8 +59,8 @@ impl Users {
         Ok(())
     }
 
-    /// Puts a user in the place of what is there. What the old row led to has to go, so it is read first; that makes it a
-    /// transaction.
+    /// Puts a user in the place of what is there. What the old row led to has to go, so it is read first; that makes it
+    /// a transaction.
     fn put(&self, user: &User) -> nyala::Result<()> {
         self.engine.transact(|transaction| {
             if let Some(row) = transaction.get(&self.rows, (user.id,))? {

@@ -1,7 +1,7 @@
 //! From an asynchronous program: each call on a thread that may block, a scan as a stream of batches of rows.
 //!
-//! Calls of the engine block: a read may wait for the disk, a write for a sync or for memory. Handles are cheap to clone
-//! and go to any thread, and iterators borrow nothing, so that all of it can move to where blocking is allowed.
+//! Calls of the engine block: a read may wait for the disk, a write for a sync or for memory. Handles are cheap to
+//! clone and go to any thread, and iterators borrow nothing, so that all of it can move to where blocking is allowed.
 //!
 //! ```text
 //! cargo run --example spawn_blocking [DIRECTORY]

@@ -1,4 +1,5 @@
-//! A time series: readings by sensor and time, with sums by the hour that are kept beside them, and an end to what is old.
+//! A time series: readings by sensor and time, with sums by the hour that are kept beside them, and an end to what is
+//! old.
 //!
 //! ```text
 //! cargo run --example time_series

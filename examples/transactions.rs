@@ -1,5 +1,5 @@
-//! A bank: transfers between accounts by several threads at once, with a journal. No money is lost, no account goes below
-//! zero, and what was told to a customer as done survives a loss of power.
+//! A bank: transfers between accounts by several threads at once, with a journal. No money is lost, no account goes
+//! below zero, and what was told to a customer as done survives a loss of power.
 //!
 //! ```text
 //! cargo run --example transactions [DIRECTORY]

@@ -1,5 +1,5 @@
-//! Verbs that read and write in one step: a counter, a queue that several take from, an edit that must not overwrite another
-//! one, and a range that is deleted.
+//! Verbs that read and write in one step: a counter, a queue that several take from, an edit that must not overwrite
+//! another one, and a range that is deleted.
 
 use nyala::{Engine, Options, Schema, Type};
 

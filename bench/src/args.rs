@@ -176,7 +176,8 @@ pub(crate) struct InstructionsArgs {
     /// The counts that are expected
     #[arg(long, default_value = "bench/instructions.json")]
     pub(crate) file: PathBuf,
-    /// How far off a count may be, in percent. What else is in the program changes what the compiler inlines, by up to 8 %
+    /// How far off a count may be, in percent. What else is in the program changes what the compiler inlines, by up to
+    /// 8 %
     #[arg(long, default_value_t = 10.0)]
     pub(crate) tolerance: f64,
     /// Write the file anew instead of comparing

@@ -4,8 +4,8 @@
 //! Each path runs twice in a process of its own, once with its work and once without: the difference is the work's.
 //! What the kernel does is not counted, nor how long memory takes.
 //!
-//! Owns the file of counts that are expected. They hold for the compiler that made them; with another one they are shown
-//! and not judged.
+//! Owns the file of counts that are expected. They hold for the compiler that made them; with another one they are
+//! shown and not judged.
 
 mod counts;
 mod paths;

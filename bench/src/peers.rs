@@ -199,8 +199,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Has upserts go on until so many rows are acknowledged, and kills the process then. Tells how many batches of each
-    /// thread were acknowledged at least.
+    /// Has upserts go on until so many rows are acknowledged, and kills the process then. Tells how many batches of
+    /// each thread were acknowledged at least.
     fn run_and_kill(&self, rows: u64) -> anyhow::Result<Vec<u64>> {
         let (mut child, output) = self.start(Group::Killed, &[])?;
         let batches = rows.div_ceil(self.workload.batch);

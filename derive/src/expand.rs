@@ -177,7 +177,8 @@ fn with_bounds(input: &Input, bound: impl Fn(&Type) -> TokenStream) -> Generics 
     generics
 }
 
-/// A lifetime that the struct has not: other than names of values, those of the user's and ours are in each other's way.
+/// A lifetime that the struct has not: other than names of values, those of the user's and ours are in each other's
+/// way.
 fn free_lifetime(generics: &Generics) -> Lifetime {
     let mut name = "'row".to_owned();
     while generics.lifetimes().any(|taken| taken.lifetime.to_string() == name) {

@@ -2,8 +2,8 @@
 //! them beside the traits of the same names; its documentation has examples.
 //!
 //! Owns the attributes of fields and what is said of a struct that cannot be derived for. Never decides what a type
-//! of Rust is as a column: the generated code asks the traits of `nyala` for that, so a type of the user's is as good as
-//! one of ours.
+//! of Rust is as a column: the generated code asks the traits of `nyala` for that, so a type of the user's is as good
+//! as one of ours.
 //!
 //! Invariant: the generated code names everything by its whole path, and brings nothing into scope that an expression
 //! of the user's could see.
@@ -18,8 +18,8 @@ use proc_macro::TokenStream;
 
 /// Makes a struct with named fields a row of a table: its schema, a record to write, and a value to read rows as.
 ///
-/// Each field is a column. It implements the traits `Record`, `TypedRecord` and `FromRow`. The key's columns come first,
-/// in the order of their fields, then the others.
+/// Each field is a column. It implements the traits `Record`, `TypedRecord` and `FromRow`. The key's columns come
+/// first, in the order of their fields, then the others.
 ///
 /// | attribute of a field | what it says |
 /// |---|---|

@@ -1,7 +1,8 @@
 //! Which keys a scan covers, as bounds of bytes.
 //!
-//! All the keys that start with some bytes lie between those bytes and the least bytes that are greater than all of them.
-//! If there are none (the bytes are all `ff`), the upper side is unbounded: nothing is ever "incremented or failed".
+//! All the keys that start with some bytes lie between those bytes and the least bytes that are greater than all of
+//! them. If there are none (the bytes are all `ff`), the upper side is unbounded: nothing is ever "incremented or
+//! failed".
 //!
 //! Invariant: a range made here that contradicts itself is in one form, from the empty key inclusive to the empty key
 //! exclusive, which ordered maps take without a panic.
@@ -64,7 +65,8 @@ impl KeyRange {
         KeyRange { start: Bound::Included(key.to_vec()), end: Bound::Included(key.to_vec()) }
     }
 
-    /// The keys whose first columns have these values: all keys if there are none, at most one key if all columns are given.
+    /// The keys whose first columns have these values: all keys if there are none, at most one key if all columns are
+    /// given.
     ///
     /// # Errors
     /// As [`crate::KeyBuilder::push`].
@@ -99,8 +101,8 @@ impl KeyRange {
         Ok(KeyRange::between(all_with_it.clone().cut_before(), all_with_it.cut_after()))
     }
 
-    /// The keys from `lower` to `upper`, in the order of keys: where a column is descending, from its greater values to its
-    /// smaller ones. A bound may have fewer columns than the key; it then stands for all the keys that start with
+    /// The keys from `lower` to `upper`, in the order of keys: where a column is descending, from its greater values to
+    /// its smaller ones. A bound may have fewer columns than the key; it then stands for all the keys that start with
     /// its columns, and includes or excludes all of them.
     ///
     /// # Errors
@@ -240,8 +242,8 @@ impl KeyRange {
 }
 
 impl RangeBounds<[u8]> for KeyRange {
-    /// For the range of an ordered map. Beware: maps panic on bounds that contradict each other, which ranges that were put
-    /// together by hand may have; ask [`KeyRange::is_empty`] first.
+    /// For the range of an ordered map. Beware: maps panic on bounds that contradict each other, which ranges that were
+    /// put together by hand may have; ask [`KeyRange::is_empty`] first.
     fn start_bound(&self) -> Bound<&[u8]> {
         self.start.as_ref().map(Vec::as_slice)
     }

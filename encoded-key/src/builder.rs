@@ -11,8 +11,8 @@ use crate::{KEY_BYTES_MAX, KeyError, KeyLayout, Value, fixed, text};
 
 /// Writes one key to the tail of a buffer.
 ///
-/// A push that fails leaves the builder as it was before. Dropped without [`KeyBuilder::finish`], the buffer is as it was
-/// before the key.
+/// A push that fails leaves the builder as it was before. Dropped without [`KeyBuilder::finish`], the buffer is as it
+/// was before the key.
 ///
 /// ```
 /// use nyala_encoded_key::{KeyBuilder, KeyError, KeyLayout, Type, Value};

@@ -37,7 +37,8 @@ impl<'a> KeyDecoder<'a> {
         KeyDecoder { layout, key, at: 0, column: 0 }
     }
 
-    /// The next column. It is borrowed from the key, or, if it had to be unescaped, from `scratch`, which is overwritten.
+    /// The next column. It is borrowed from the key, or, if it had to be unescaped, from `scratch`, which is
+    /// overwritten.
     ///
     /// # Errors
     /// [`KeyError::Malformed`] or [`KeyError::NonCanonical`] if the bytes are none that a builder writes, and
@@ -186,8 +187,9 @@ fn cut_off(column: usize, key: &[u8], what: &'static str) -> KeyError {
     KeyError::Malformed { column, at: key.len(), what }
 }
 
-/// Reads column `index` of `key`, borrowed from the key whenever it needs no unescaping, and otherwise from `scratch`, which
-/// is overwritten. Of the columns before it, checks only what it takes to find their ends; those after it are not looked at.
+/// Reads column `index` of `key`, borrowed from the key whenever it needs no unescaping, and otherwise from `scratch`,
+/// which is overwritten. Of the columns before it, checks only what it takes to find their ends; those after it are not
+/// looked at.
 ///
 /// # Errors
 /// As [`KeyDecoder::next_column`]; [`KeyError::MissingColumn`] if there is no such column.

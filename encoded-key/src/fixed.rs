@@ -13,9 +13,9 @@
 //! In a descending column every bit of that is flipped.
 //!
 //! The order of floats is IEEE 754's totalOrder, that of [`f64::total_cmp`]:
-//! -NaN < -infinity < negative numbers < -0.0 < +0.0 < positive numbers < +infinity < +NaN, and NaNs among themselves by
-//! their payload. Every bit pattern is a value of its own and comes back as it was, so two keys are equal exactly if their
-//! floats have the same bits.
+//! -NaN < -infinity < negative numbers < -0.0 < +0.0 < positive numbers < +infinity < +NaN, and NaNs among themselves
+//! by their payload. Every bit pattern is a value of its own and comes back as it was, so two keys are equal exactly if
+//! their floats have the same bits.
 //!
 //! Invariant: bytes that decode are the bytes that encoding the value gives.
 

@@ -1,12 +1,12 @@
 //! Column values to bytes that sort like the values.
 //!
-//! A key is a tuple of typed columns, each ascending or descending ([`KeyLayout`]). Its encoding is one byte string, and
-//! comparing two of them byte by byte compares the tuples. The encoding is the one of Apache Kudu, extended by bools,
-//! floats and descending columns; `fixed.rs` and `text.rs` have it as tables.
+//! A key is a tuple of typed columns, each ascending or descending ([`KeyLayout`]). Its encoding is one byte string,
+//! and comparing two of them byte by byte compares the tuples. The encoding is the one of Apache Kudu, extended by
+//! bools, floats and descending columns; `fixed.rs` and `text.rs` have it as tables.
 //!
-//! A key is encoded once, straight to where its bytes will live: to the tail of a buffer ([`KeyBuilder`]) or to an arena
-//! ([`KeyArena`]). What is read back is checked to the byte ([`KeyDecoder`]): bytes that decode are exactly the bytes that
-//! encoding the values again gives. Scans get their bounds from [`KeyRange`].
+//! A key is encoded once, straight to where its bytes will live: to the tail of a buffer ([`KeyBuilder`]) or to an
+//! arena ([`KeyArena`]). What is read back is checked to the byte ([`KeyDecoder`]): bytes that decode are exactly the
+//! bytes that encoding the values again gives. Scans get their bounds from [`KeyRange`].
 //!
 //! ```
 //! use nyala_encoded_key::{KeyBuilder, KeyColumn, KeyDecoder, KeyError, KeyLayout, Type, Value};

@@ -1,7 +1,7 @@
 //! A value of a column, borrowed, and which values fit which columns.
 //!
-//! Owns the one rule for what a column takes ([`Value::fit`]) and the one order of values ([`Value::compare`]), which the
-//! encoded bytes follow. Knows nothing of bytes.
+//! Owns the one rule for what a column takes ([`Value::fit`]) and the one order of values ([`Value::compare`]), which
+//! the encoded bytes follow. Knows nothing of bytes.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -79,8 +79,8 @@ impl<'a> Value<'a> {
     /// The value in the form that a column of type `ty` gives back: signed columns [`Value::Int`], unsigned ones
     /// [`Value::UInt`], f64 columns [`Value::F64`], decimal columns a decimal of their scale.
     ///
-    /// Any integer that fits is taken by an integer column, an `F32` by an f64 column, and a decimal that can be rescaled
-    /// exactly by a decimal column. Nothing else is converted.
+    /// Any integer that fits is taken by an integer column, an `F32` by an f64 column, and a decimal that can be
+    /// rescaled exactly by a decimal column. Nothing else is converted.
     ///
     /// # Errors
     /// [`Misfit`] says why the column cannot take the value.
@@ -123,9 +123,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The order of values within a column, which is the order of their encodings in an ascending key column: integers and
-    /// decimals as numbers, floats by their total order, strings and binaries by their bytes. `None` if the two are of
-    /// kinds that no column holds together, or if one is null.
+    /// The order of values within a column, which is the order of their encodings in an ascending key column: integers
+    /// and decimals as numbers, floats by their total order, strings and binaries by their bytes. `None` if the two are
+    /// of kinds that no column holds together, or if one is null.
     ///
     /// ```
     /// use nyala_encoded_key::Value;

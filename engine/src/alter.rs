@@ -1,7 +1,7 @@
 //! Alters a table: its columns change, its rows do not.
 //!
-//! The next schema is one edit of the manifest, so that after a crash it is in force or it never was. Rows keep the schema
-//! version that they were written with, and readers translate.
+//! The next schema is one edit of the manifest, so that after a crash it is in force or it never was. Rows keep the
+//! schema version that they were written with, and readers translate.
 //!
 //! Invariant: the manifest names a schema before a row is logged with it, and before a file tells of it.
 
@@ -21,16 +21,18 @@ use crate::value::AsValue;
 
 /// A change of a table's columns, being put together; from [`Table::alter`].
 ///
-/// The changes happen in their order, all or none, and become durable together. No row is rewritten: rows keep the columns
-/// that they were written with, and an added column reads as its default in all rows from before, in snapshots too. What a
-/// dropped column held stays on disk until its row is written or deleted. Key columns can be renamed, but neither added nor
-/// dropped. Columns are never used again: one that is added under the name of a dropped one is another column.
+/// The changes happen in their order, all or none, and become durable together. No row is rewritten: rows keep the
+/// columns that they were written with, and an added column reads as its default in all rows from before, in snapshots
+/// too. What a dropped column held stays on disk until its row is written or deleted. Key columns can be renamed, but
+/// neither added nor dropped. Columns are never used again: one that is added under the name of a dropped one is
+/// another column.
 ///
 /// **Handles from before** go on working, with the schema that they were opened with: rows read through them have its
 /// columns under its names, and rows written through them get the default of every column that they do not know of. An
-/// update through them changes the columns that it names and no others. Only what needs a column that was dropped answers
-/// [`SchemaMismatch`](ErrorKind::SchemaMismatch): reading it, or writing a whole row, for which there is no place any more.
-/// Batches that were built before are judged when they are committed, in the same way; scans that run finish as they began.
+/// update through them changes the columns that it names and no others. Only what needs a column that was dropped
+/// answers [`SchemaMismatch`](ErrorKind::SchemaMismatch): reading it, or writing a whole row, for which there is no
+/// place any more. Batches that were built before are judged when they are committed, in the same way; scans that run
+/// finish as they began.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {
@@ -71,8 +73,8 @@ impl Alter {
         Alter { handle, table, changes: Ok(Vec::new()) }
     }
 
-    /// Adds a last column. Rows that are there have `default` in it; `None::<&str>`, of any type, is null, for a column that
-    /// can be null. A default has at most [`DEFAULT_BYTES_MAX`](crate::DEFAULT_BYTES_MAX) bytes.
+    /// Adds a last column. Rows that are there have `default` in it; `None::<&str>`, of any type, is null, for a column
+    /// that can be null. A default has at most [`DEFAULT_BYTES_MAX`](crate::DEFAULT_BYTES_MAX) bytes.
     pub fn add_column(
         self,
         name: impl Into<String>,
@@ -107,10 +109,10 @@ impl Alter {
     /// everything that was visible before. Writers go on meanwhile.
     ///
     /// # Errors
-    /// `InvalidArgument` names what cannot be: a column that is not there or is there already, one of the key, a default that
-    /// does not fit or is missing, more than 1,000 columns, or more than [`COLUMNS_EVER_MAX`](crate::COLUMNS_EVER_MAX) with
-    /// those that were dropped. `SchemaMismatch` if the table was altered since this handle was opened; `NoSuchTable` if it
-    /// was dropped; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
+    /// `InvalidArgument` names what cannot be: a column that is not there or is there already, one of the key, a
+    /// default that does not fit or is missing, more than 1,000 columns, or more than
+    /// [`COLUMNS_EVER_MAX`](crate::COLUMNS_EVER_MAX) with those that were dropped. `SchemaMismatch` if the table was
+    /// altered since this handle was opened; `NoSuchTable` if it was dropped; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn apply(self) -> Result<Table, Error> {
         let Alter { handle, table, changes } = self;
         let in_table = |error: Error| error.context(format_args!("table {:?}", table.name));
@@ -130,8 +132,8 @@ fn install(core: &Core, table: &TableCore, schema: &Arc<Schema>) -> Result<Arc<T
     let _caller = core.callers.read();
     core.health.check_writable()?;
     table.tablet.check_not_dropped()?;
-    // What survives a loss of power is a prefix of the commits over all tables: the change must not be there without what was
-    // visible before it.
+    // What survives a loss of power is a prefix of the commits over all tables: the change must not be there without
+    // what was visible before it.
     core.sync_visible()?;
     let owner = OnceCell::new();
     let installed = core.manifest.install(

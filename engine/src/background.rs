@@ -1,7 +1,8 @@
 //! Background work: which there is, and who does it.
 //!
-//! With threads, one flushes, one or more compact and one keeps house, each woken by its signal; one more tells of events, if
-//! anybody listens. In the inline mode callers' threads do the same work, one piece at a time, in a seeded order.
+//! With threads, one flushes, one or more compact and one keeps house, each woken by its signal; one more tells of
+//! events, if anybody listens. In the inline mode callers' threads do the same work, one piece at a time, in a seeded
+//! order.
 //!
 //! Invariant: a panic in a worker poisons the engine and wakes all that wait; it takes nothing else down.
 
@@ -138,8 +139,8 @@ pub(crate) fn keep_house(core: &Core) {
 /// Lends the block cache what the memtables do not need of their half of the memory.
 ///
 /// They get it back as soon as they grow, also while housekeeping is long in a sync: whoever commits looks, see
-/// [`take_memory_back`]. They keep it until writers are idle. What is left to them is always a memtable more than there is,
-/// so that it is not used up before somebody looks again.
+/// [`take_memory_back`]. They keep it until writers are idle. What is left to them is always a memtable more than there
+/// is, so that it is not used up before somebody looks again.
 fn share_memory(core: &Core) {
     let Some(_turn) = core.memory_turn.try_lock() else { return };
     let (memory, memtables_max) = (core.options.memory_bytes, core.options.memtable_bytes_max());
@@ -157,8 +158,8 @@ fn memtables_need(core: &Core) -> usize {
     core.stall.used() + core.options.memtable_seal_bytes()
 }
 
-/// Called after each commit: takes back from the cache what memtables have grown into. Nearly always that is nothing, which
-/// two loads tell.
+/// Called after each commit: takes back from the cache what memtables have grown into. Nearly always that is nothing,
+/// which two loads tell.
 #[inline]
 pub(crate) fn take_memory_back(core: &Core) {
     let left = core.options.memory_bytes - core.cache.bytes_max();

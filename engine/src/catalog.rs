@@ -18,8 +18,8 @@ use crate::tablet::Tablet;
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
-/// A table as one of its schemas shows it: its name, this schema, and its tablet. When the table is altered, the map gets
-/// another one; handles keep theirs.
+/// A table as one of its schemas shows it: its name, this schema, and its tablet. When the table is altered, the map
+/// gets another one; handles keep theirs.
 #[derive(Debug)]
 pub(crate) struct TableCore {
     pub(crate) id: TableId,

@@ -1,8 +1,8 @@
 //! Checkpoints: the database as of one commit, in another directory, while writers go on.
 //!
-//! Owns the barrier between what is in a checkpoint and what is not, and the order in which the target becomes a database.
-//! Files that never change, index files and rowsets, are linked, or copied where no link can be; the log is copied up to
-//! the barrier, and manifest and `CURRENT` are written anew.
+//! Owns the barrier between what is in a checkpoint and what is not, and the order in which the target becomes a
+//! database. Files that never change, index files and rowsets, are linked, or copied where no link can be; the log is
+//! copied up to the barrier, and manifest and `CURRENT` are written anew.
 //!
 //! | step | why there |
 //! |---|---|
@@ -39,11 +39,11 @@ const COPY_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {
-    /// The number of the last commit in it: what [`Engine::recovered_to`](crate::Engine::recovered_to) says of it, until it
-    /// is written to. Every commit up to it is in it, no later one.
+    /// The number of the last commit in it: what [`Engine::recovered_to`](crate::Engine::recovered_to) says of it,
+    /// until it is written to. Every commit up to it is in it, no later one.
     pub version: u64,
-    /// Index files and rowsets that are the source's own, under a second name: they take no space until the source drops
-    /// them.
+    /// Index files and rowsets that are the source's own, under a second name: they take no space until the source
+    /// drops them.
     pub linked_files: u64,
     /// Their size.
     pub linked_bytes: u64,
@@ -151,7 +151,7 @@ impl<'a> Target<'a> {
     /// Makes the directory, which must be missing or empty, and has it say that it is not finished.
     fn begin(fs: &'a Arc<dyn Fs>, dir: &'a Path) -> Result<Target<'a>, Error> {
         check_empty(&**fs, dir, &[])?;
-        recovery::prepare_directory(&**fs, dir, true)?;
+        recovery::make_directory(&**fs, dir)?;
         recovery::sync_way(&**fs, dir)?;
         let lock = recovery::lock(&**fs, dir)?;
         let target = Target { fs, dir, _lock: lock };

@@ -16,8 +16,8 @@
 //!
 //! Lock order: stage, then a tablet's unflushed list, then a memtable's tree or the view cell. The queue's lock and a
 //! waiter's are leaves. The stage is held across the append to the log (a write into the page cache, and now and then
-//! the switch to a segment that was prepared before), never across a sync: only when the disk is full is what was torn cut
-//! off, and the cut synced, in the stage.
+//! the switch to a segment that was prepared before), never across a sync: only when the disk is full is what was torn
+//! cut off, and the cut synced, in the stage.
 
 mod gather;
 mod publish;

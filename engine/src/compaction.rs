@@ -1,8 +1,8 @@
 //! Compactions: neighbouring index runs become one, and rows of a few rowsets under them move on the way.
 //!
-//! Owns the run of a job. What to do is claimed in `claim` and picked in `pick`, or asked for in `whole`; index runs are
-//! merged by `pkindex`, rows are copied by `move_rows`; `install` brings what was written into force. A rowset to which no
-//! entry points any more leaves with the edit, unread.
+//! Owns the run of a job. What to do is claimed in `claim` and picked in `pick`, or asked for in `whole`; index runs
+//! are merged by `pkindex`, rows are copied by `move_rows`; `install` brings what was written into force. A rowset to
+//! which no entry points any more leaves with the edit, unread.
 //!
 //! Invariant: an index run takes part in one compaction at a time. Compactions of other runs of the same tablet, and
 //! flushes on top of all, go on beside it.

@@ -4,10 +4,11 @@
 //! handles hold; when the last one goes, the engine closes. Workers and iterators hold the [`Core`] alone, so they
 //! keep nothing open.
 //!
-//! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's tree, a view
-//! cell. Under the leaves (registry, catalog, health, stall, obsolete list, events, signals, waiters) no other lock is taken,
-//! but that an event may be raised under any; under the queue's only a waiter's. Nothing that a reader or a writer waits
-//! for is held across disk work, but for the stage, which is held across the append to the log. (A flush shares a sealed memtable with its readers while it writes.)
+//! Lock order, over all parts: inline turn, callers, manifest, commit's stage, a tablet's unflushed list, a memtable's
+//! tree, a view cell. Under the leaves (registry, catalog, health, stall, obsolete list, events, signals, waiters) no
+//! other lock is taken, but that an event may be raised under any; under the queue's only a waiter's. Nothing that a
+//! reader or a writer waits for is held across disk work, but for the stage, which is held across the append to the
+//! log. (A flush shares a sealed memtable with its readers while it writes.)
 
 use std::fmt;
 use std::ops::Deref;

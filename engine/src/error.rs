@@ -43,8 +43,8 @@ pub enum ErrorKind {
     Closed,
     /// Writes are not possible: opened read-only, or the file system or the permissions do not let us.
     ReadOnly,
-    /// The disk or its quota is full. Reads go on; writes come back with [`Engine::resume`](crate::Engine::resume), once
-    /// there is space.
+    /// The disk or its quota is full. Reads go on; writes come back with [`Engine::resume`](crate::Engine::resume),
+    /// once there is space.
     NoSpace,
     /// Bytes on disk are not what was written there.
     Corruption,

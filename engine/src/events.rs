@@ -1,11 +1,11 @@
 //! What the engine tells of its work, and to whom.
 //!
-//! Owns the queue between the engine and its listener. Whoever does the work puts an event into the queue, under whatever
-//! locks it holds; a thread of its own takes them out and calls the listener. So a listener may be slow, may call the
-//! engine, and may panic, and no write, flush or compaction notices.
+//! Owns the queue between the engine and its listener. Whoever does the work puts an event into the queue, under
+//! whatever locks it holds; a thread of its own takes them out and calls the listener. So a listener may be slow, may
+//! call the engine, and may panic, and no write, flush or compaction notices.
 //!
-//! Invariant: the listener is called with no lock of the engine held, by one thread at a time, in the order in which things
-//! happened.
+//! Invariant: the listener is called with no lock of the engine held, by one thread at a time, in the order in which
+//! things happened.
 //! Invariant: the queue is bounded. What does not fit is counted, and the listener is told how much it missed.
 //! Invariant: who changes something of which listeners hear raises the event before anybody else can change it further,
 //! under the lock of what changes if there is one. Else the order in the queue is not that of what happened.
@@ -32,13 +32,14 @@ const WAITING_MAX: usize = 4096;
 
 /// Is told what an engine does; see [`Options::listener`](crate::Options::listener). Closures are listeners.
 ///
-/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other. (Without
-/// threads, in [`RuntimeMode::Inline`](crate::RuntimeMode::Inline), by those that call the engine; and what is left when
-/// it is closed, by who closes.)
+/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other.
+/// (Without threads, in [`RuntimeMode::Inline`](crate::RuntimeMode::Inline), by those that call the engine; and what is
+/// left when it is closed, by who closes.)
 ///
-/// It may call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits until
-/// it has heard everything. (A close from within the listener does not: what is left is told after it returns.) A panic of a
-/// listener is caught and logged. An engine that is [open for reading only](crate::Engine::open_read_only) tells nothing.
+/// It may call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits
+/// until it has heard everything. (A close from within the listener does not: what is left is told after it returns.) A
+/// panic of a listener is caught and logged. An engine that is [open for reading only](crate::Engine::open_read_only)
+/// tells nothing.
 ///
 /// Who keeps an [`Engine`](crate::Engine) in its listener keeps it open until it is closed by
 /// [`Engine::close`](crate::Engine::close); then the engine lets go of the listener.
@@ -129,8 +130,8 @@ pub enum Event {
         /// [`Stats::failed_compactions`](crate::Stats::failed_compactions).
         result: Result<CompactionSummary, Error>,
     },
-    /// Writers are slowed from now on, or, if they were before, for another cause: told at once if they are stopped, else
-    /// not more often than once a second.
+    /// Writers are slowed from now on, or, if they were before, for another cause: told at once if they are stopped,
+    /// else not more often than once a second.
     #[non_exhaustive]
     StallBegun {
         /// What they wait for.

@@ -197,8 +197,8 @@ impl Files {
         self.obsolete.lock().iter().map(Obsolete::file).collect()
     }
 
-    /// Deletes the obsolete files that no view names, unless deletions are held back. A deletion that fails is logged and
-    /// not tried again before the next open, which removes every file that the manifest does not name.
+    /// Deletes the obsolete files that no view names, unless deletions are held back. A deletion that fails is logged
+    /// and not tried again before the next open, which removes every file that the manifest does not name.
     pub(crate) fn delete_obsolete(&self, cache: &sstable::Cache, events: &Events) {
         let (free, names) = {
             let mut obsolete = self.obsolete.lock();

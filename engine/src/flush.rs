@@ -1,8 +1,8 @@
 //! Flushes: sealed memtables become rowsets and an index run each, in one pass and one edit.
 //!
-//! Owns the choice of what to flush together, and when a flush that failed is tried again. How a memtable becomes files is
-//! in `write`, how these come into force in `install`, what of the log may go then in `log_start`. Looks nothing up: a
-//! flush writes what the memtable holds on top of the index.
+//! Owns the choice of what to flush together, and when a flush that failed is tried again. How a memtable becomes files
+//! is in `write`, how these come into force in `install`, what of the log may go then in `log_start`. Looks nothing up:
+//! a flush writes what the memtable holds on top of the index.
 //!
 //! Invariant: flushes of a tablet are installed in seal order; there is one flush job at a time.
 

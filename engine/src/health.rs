@@ -1,7 +1,8 @@
 //! Whether the engine takes writes, and the first cause if it does not.
 //!
 //! Owns the state and the way between states: healthy to no-space and back (by `resume`), anything to poisoned, and
-//! anything to closed. An engine that reads only is so from the beginning. Poison and closing are final. Every change wakes all that wait for progress.
+//! anything to closed. An engine that reads only is so from the beginning. Poison and closing are final. Every change
+//! wakes all that wait for progress.
 //!
 //! Lock order: leaves. A change is told to listeners under the cause, so that changes are heard in their order.
 
@@ -137,8 +138,8 @@ impl HealthCell {
         self.worsen(POISONED, Some(cause));
     }
 
-    /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons. For a lack that may pass
-    /// nothing was done, and whoever wants it done tries again.
+    /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons. For a lack that may
+    /// pass nothing was done, and whoever wants it done tries again.
     pub(crate) fn fail(&self, cause: &Error) {
         if cause.is_passing() {
             tracing::warn!(%cause, "this may work later");

@@ -1,7 +1,7 @@
 //! Looks into single files of a database, and into encoded keys and rows: for tools, such as the command `nyala`.
 //!
-//! Reads one file at a time, as it lies there, and changes nothing; takes no lock. What it shows is what stands in the file,
-//! which is not what is in force: a log holds what has been flushed, an index file what has been replaced.
+//! Reads one file at a time, as it lies there, and changes nothing; takes no lock. What it shows is what stands in the
+//! file, which is not what is in force: a log holds what has been flushed, an index file what has been replaced.
 //!
 //! Index files and rowsets say themselves whose they are and what the columns were when they were written. What a log
 //! speaks of, [`tables`] tells from the directory's manifest.

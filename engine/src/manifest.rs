@@ -228,8 +228,8 @@ impl Manifest {
     /// have been synced through all that the edit makes durable before.
     ///
     /// # Errors
-    /// `NoSpace`, and a lack of descriptors that may pass, leave the state as it was. Any other error means that the edit
-    /// may or may not be on disk: the caller poisons the engine and deletes nothing.
+    /// `NoSpace`, and a lack of descriptors that may pass, leave the state as it was. Any other error means that the
+    /// edit may or may not be on disk: the caller poisons the engine and deletes nothing.
     pub(crate) fn install<R>(
         &self,
         make: impl FnOnce(&State) -> Result<Option<Edit>, Error>,
@@ -274,8 +274,8 @@ impl Manifest {
         read(&self.inner.lock().state)
     }
 
-    /// Lends the state in force, with the segments that say so and up to where each is synced. No edit is made meanwhile,
-    /// and one that failed may lie behind these ends.
+    /// Lends the state in force, with the segments that say so and up to where each is synced. No edit is made
+    /// meanwhile, and one that failed may lie behind these ends.
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(&State, &wal::Options, &[(FileId, u64)]) -> R) -> R {
         let inner = self.inner.lock();
         let segments: Vec<(FileId, u64)> = inner.log.synced_segments();

@@ -165,8 +165,8 @@ impl Memtable {
         Some((version, op == MemOp::Delete))
     }
 
-    /// A version above `at` of a key within `range`, published or not; `None` if there is none. Passes over what is older
-    /// a leaf at a time.
+    /// A version above `at` of a key within `range`, published or not; `None` if there is none. Passes over what is
+    /// older a leaf at a time.
     pub(crate) fn newer_within(&self, range: &KeyRange, at: Version) -> Option<Version> {
         self.tree.read().newer_within(range, at)
     }
@@ -183,7 +183,8 @@ impl Memtable {
     }
 
     /// Gives operations to `f`, key ascending, version descending: all of a key until `f` wants no older ones. Stops at
-    /// its first error. For the flush: it holds the read lock throughout, so the memtable should be sealed, and `f` must not call back into it.
+    /// its first error. For the flush: it holds the read lock throughout, so the memtable should be sealed, and `f`
+    /// must not call back into it.
     pub(crate) fn for_each_sorted<E>(
         &self,
         f: impl FnMut(&[u8], Version, MemOp<'_>) -> Result<Older, E>,

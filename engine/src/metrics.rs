@@ -1,13 +1,14 @@
 //! The engine's numbers for the facade of the crate `metrics`, with the feature of that name; without it, nothing.
 //!
-//! Owns the names, and what was published before. All numbers come from [`Stats`](crate::Stats) and from events: nothing is
-//! counted here. Called by the thread that tells listeners, so a slow recorder slows nobody else.
+//! Owns the names, and what was published before. All numbers come from [`Stats`](crate::Stats) and from events:
+//! nothing is counted here. Called by the thread that tells listeners, so a slow recorder slows nobody else.
 //!
-//! Invariant: counters of the recorder only grow, also over several opens of a database in one process: they are told what
-//! has come since the last time.
+//! Invariant: counters of the recorder only grow, also over several opens of a database in one process: they are told
+//! what has come since the last time.
 //! Invariant: the labels are bounded: a database's directory, three causes, and so many tables.
 //!
-//! Lock order: what was published before is locked while the recorder is called, by whoever gets the lock; nobody waits.
+//! Lock order: what was published before is locked while the recorder is called, by whoever gets the lock; nobody
+//! waits.
 
 use crate::core::Core;
 use crate::events::Event;

@@ -32,8 +32,8 @@ pub enum Durability {
     Sync,
 }
 
-/// How rows, and the oldest index run of a table, are compressed. Newer runs are only where keys come in order: the others
-/// will soon be written again.
+/// How rows, and the oldest index run of a table, are compressed. Newer runs are only where keys come in order: the
+/// others will soon be written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
@@ -79,8 +79,8 @@ pub struct Options {
     /// Durability of the writes that name none. Default: [`Durability::Buffered`].
     pub default_durability: Durability,
 
-    /// How long a buffered write may stay unsynced while the engine is open and has threads of its own. `None` leaves it to the operating
-    /// system, usually some 30 s. Default: 1 s; at least 1 ms.
+    /// How long a buffered write may stay unsynced while the engine is open and has threads of its own. `None` leaves
+    /// it to the operating system, usually some 30 s. Default: 1 s; at least 1 ms.
     pub background_sync_interval: Option<Duration>,
 
     /// Size in bytes of the log at which the memtables that keep its oldest part alive are flushed, however small.

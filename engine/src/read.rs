@@ -1,11 +1,11 @@
 //! The read path: from a pinned view to rows.
 //!
-//! Owns point reads (`get`, `multi_get`) and scans. Every read goes the same way: memtables newest first, then the index,
-//! newest run first; the first version that the reader may see decides; only then is a row fetched. So get, scan, exists
-//! and count cannot disagree.
+//! Owns point reads (`get`, `multi_get`) and scans. Every read goes the same way: memtables newest first, then the
+//! index, newest run first; the first version that the reader may see decides; only then is a row fetched. So get,
+//! scan, exists and count cannot disagree.
 //!
-//! Never writes, never takes a lock that a writer holds across disk work, and never decides which version a reader sees:
-//! that comes with the [`ReadPoint`].
+//! Never writes, never takes a lock that a writer holds across disk work, and never decides which version a reader
+//! sees: that comes with the [`ReadPoint`].
 
 mod bounds;
 mod fetch;

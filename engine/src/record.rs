@@ -34,13 +34,14 @@ pub use typed::{FromRow, KeyOf, TypedRecord};
 
 /// Values in the order of a schema's columns: a whole row, or the columns of a key.
 ///
-/// A record that knows the names of its columns, as structs, a [`RowBuilder`] and rows that were read do, is refused with
-/// [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) where the table has others at their places: a row of
-/// columns that were asked for in another order, say, or one from before a column was dropped. To write it
+/// A record that knows the names of its columns, as structs, a [`RowBuilder`] and rows that were read do, is refused
+/// with [`ErrorKind::SchemaMismatch`](crate::ErrorKind::SchemaMismatch) where the table has others at their places: a
+/// row of columns that were asked for in another order, say, or one from before a column was dropped. To write it
 /// nevertheless, position by position, give its [values](Row::to_values).
 ///
-/// Structs become records by [`derive(Record)`](macro@crate::Record). Tuples of up to 24 values are records, as are slices and vectors of [`Value`], [`RowBuilder`], rows that were read,
-/// references to records, and a bare value, which stands for a record of one column.
+/// Structs become records by [`derive(Record)`](macro@crate::Record). Tuples of up to 24 values are records, as are
+/// slices and vectors of [`Value`], [`RowBuilder`], rows that were read, references to records, and a bare value, which
+/// stands for a record of one column.
 ///
 /// ```
 /// use nyala::{Record, Value};
@@ -79,8 +80,8 @@ pub trait Record {
         None
     }
 
-    /// The columns that the values are of, if the record knows them since it was made: a [`RowBuilder`] and rows that were
-    /// read do. Where it is written their names are compared with the table's, one by one.
+    /// The columns that the values are of, if the record knows them since it was made: a [`RowBuilder`] and rows that
+    /// were read do. Where it is written their names are compared with the table's, one by one.
     #[inline]
     fn origin(&self) -> Option<Origin<'_>> {
         None

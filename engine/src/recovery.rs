@@ -111,7 +111,8 @@ pub(crate) fn recover(
     Ok(recovered)
 }
 
-/// Removes what an open has written that failed before `CURRENT` could name it. On a full disk attempts must not pile up.
+/// Removes what an open has written that failed before `CURRENT` could name it. On a full disk attempts must not pile
+/// up.
 fn discard_new(files: &Files) {
     let Ok(listing) = Listing::read(&*files.fs, &files.dir) else { return };
     files.remove_unfinished(listing.numbered.into_iter().filter(|(id, _)| files.is_new(*id)));
@@ -153,7 +154,8 @@ fn prepare(
 }
 
 impl Prepared {
-    /// Has `CURRENT` name it, and clears the directory of what it does not name. After a failure either may be in force.
+    /// Has `CURRENT` name it, and clears the directory of what it does not name. After a failure either may be in
+    /// force.
     fn put_in_force(self, files: Arc<Files>, listing: &Listing) -> Result<Recovered, Error> {
         let Prepared { log, manifest, catalog, first_version, ceiling, durable, mut report } = self;
         manifest.put_in_force()?;
@@ -223,8 +225,8 @@ fn open_tablet(
 }
 
 /// Each run is newer than the next, each rowset begins before it ends, and each that index files say they point into is
-/// there, has as many rows, and lies under one run. Reads and compactions take that for granted; a manifest that names the
-/// wrong files is found here, before anything is written.
+/// there, has as many rows, and lies under one run. Reads and compactions take that for granted; a manifest that names
+/// the wrong files is found here, before anything is written.
 fn check_places(
     runs: &[Arc<pkindex::Run>],
     rowsets: &Rowsets,
@@ -342,19 +344,24 @@ pub(crate) fn check_creatable(options: &Options, dir: &Path) -> Result<(), Error
     learn::check_creatable(options, dir, &Listing::read(&*options.fs, dir)?)
 }
 
-/// Whether `dir` can be made, and makes it.
-pub(crate) fn prepare_directory(fs: &dyn Fs, dir: &Path, create: bool) -> Result<(), Error> {
-    if !create {
-        return match fs.list(dir) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::invalid(format!(
-                "there is no database in {}: there is no such directory",
-                dir.display()
-            ))),
-            Err(error) => Err(Error::io(format_args!("opening {}", dir.display()), error)),
-        };
-    }
+/// Makes `dir`, if it is not there, and the directories above it.
+pub(crate) fn make_directory(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
     fs.create_dir_all(dir).map_err(|error| Error::io_write(format_args!("making {}", dir.display()), error))
+}
+
+/// Whether `dir` is there.
+///
+/// # Errors
+/// `InvalidArgument` if it is not.
+pub(crate) fn find_directory(fs: &dyn Fs, dir: &Path) -> Result<(), Error> {
+    match fs.list(dir) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::invalid(format!(
+            "there is no database in {}: there is no such directory",
+            dir.display()
+        ))),
+        Err(error) => Err(Error::io(format_args!("opening {}", dir.display()), error)),
+    }
 }
 
 #[cfg(test)]

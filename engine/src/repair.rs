@@ -1,8 +1,8 @@
 //! Makes a new database of what can be read of a damaged one.
 //!
-//! Owns the order of the steps, and the promise that goes with them: the source is never changed by a byte; the target is
-//! a new directory that opens like any other and passes a check; what is not in it lies in a range that the report names;
-//! and nothing is written before whoever calls has accepted the loss.
+//! Owns the order of the steps, and the promise that goes with them: the source is never changed by a byte; the target
+//! is a new directory that opens like any other and passes a check; what is not in it lies in a range that the report
+//! names; and nothing is written before whoever calls has accepted the loss.
 //!
 //! | step | where |
 //! |---|---|
@@ -13,14 +13,14 @@
 //! | the row of a version | `repair/rows.rs` |
 //! | the new files | `repair/write.rs` |
 //!
-//! Why a union of all that is found is right: a version belongs to one operation, for ever. Wherever an entry or a record of
-//! that version is found, it says the same; so the newest one that can be read is the newest one that is known. What can
-//! be wrong is only what is missing: an older version shows where a newer one is lost, and a deleted row comes back where
-//! its deletion is. Both are told.
+//! Why a union of all that is found is right: a version belongs to one operation, for ever. Wherever an entry or a
+//! record of that version is found, it says the same; so the newest one that can be read is the newest one that is
+//! known. What can be wrong is only what is missing: an older version shows where a newer one is lost, and a deleted
+//! row comes back where its deletion is. Both are told.
 //!
-//! Memory: the newest operation of the log for each key; and of one table at a time, of each index file a block and what
-//! names the next few hundred, of each rowset the root of its block index, and 16 bytes for each row if it is damaged, and
-//! some ten thousand losses.
+//! Memory: the newest operation of the log for each key; and of one table at a time, of each index file a block and
+//! what names the next few hundred, of each rowset the root of its block index, and 16 bytes for each row if it is
+//! damaged, and some ten thousand losses.
 
 mod log;
 mod merge;
@@ -46,7 +46,8 @@ use crate::options::{Options, RuntimeMode};
 use crate::recovery::Listing;
 use crate::{Engine, manifest, recovery};
 
-/// What claims to be of a later version is damage. A repaired database has as many left to give out as it will ever need.
+/// What claims to be of a later version is damage. A repaired database has as many left to give out as it will ever
+/// need.
 const VERSION_MAX: Version = Version(manifest::VERSION_MAX.0 / 2);
 
 /// How a repair goes about it.
@@ -59,15 +60,16 @@ pub struct RepairOptions {
     pub log_after_damage: LogAfterDamage,
     /// Whether the texts of the report show keys. Default: no. The ranges themselves have them in any case.
     pub show_keys: bool,
-    /// The file system of both directories, and how the new files are written. What concerns an open engine is not used.
+    /// The file system of both directories, and how the new files are written. What concerns an open engine is not
+    /// used.
     pub engine: Options,
 }
 
 /// What becomes of batches in the log behind a damaged place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogAfterDamage {
-    /// They are left out, and reported. Of what was in the log only, a prefix of the commits is there, as after a loss of
-    /// power; what later batches wrote to tables that have been flushed since is there too.
+    /// They are left out, and reported. Of what was in the log only, a prefix of the commits is there, as after a loss
+    /// of power; what later batches wrote to tables that have been flushed since is there too.
     #[default]
     LeaveOut,
     /// They are taken, and reported: more is there, but not everything that was committed before it.
@@ -78,7 +80,8 @@ pub enum LogAfterDamage {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// Something would be lost, and [`RepairOptions::accept_loss`] is not set. Nothing was written. The report says what.
+    /// Something would be lost, and [`RepairOptions::accept_loss`] is not set. Nothing was written. The report says
+    /// what.
     WouldLose(Box<RepairReport>),
     /// The disk failed, the target is not empty, the source is open, or it is of a newer format.
     Failed(Error),
@@ -113,8 +116,8 @@ impl From<Error> for RepairError {
 /// Writes a new database in `target` from what can be read in `source`.
 ///
 /// The source must not be open, and is not changed. The target must be empty or missing. The source is read once; twice
-/// if nothing turns out to be lost and a loss would not have been accepted. Then the new database is opened and checked.
-/// What a repair that failed or was interrupted leaves in the target does not open: remove it and begin again.
+/// if nothing turns out to be lost and a loss would not have been accepted. Then the new database is opened and
+/// checked. What a repair that failed or was interrupted leaves in the target does not open: remove it and begin again.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -285,8 +288,8 @@ fn check_target(options: &Options, source: &Path, target: &Path) -> Result<(), E
     }
 }
 
-/// Whether an error says nothing of a file, but of the process that asks: it lacks descriptors, memory or a permission. Then
-/// nothing is lost, and the repair ends. What the disk does not give otherwise is damage.
+/// Whether an error says nothing of a file, but of the process that asks: it lacks descriptors, memory or a permission.
+/// Then nothing is lost, and the repair ends. What the disk does not give otherwise is damage.
 fn fails_repair(error: Option<&std::io::Error>) -> bool {
     use std::io::ErrorKind::{OutOfMemory, PermissionDenied};
     error.is_some_and(|error| {

@@ -170,8 +170,8 @@ pub(crate) fn start<T: Send + 'static>(
     thread::Builder::new().name(format!("nyala-{name}")).spawn(body)
 }
 
-/// Runs `work` on this thread, as number 0, and on up to `more` threads of its own beside it, and waits for all. A thread
-/// that cannot be started is done without: the others must be able to do its part.
+/// Runs `work` on this thread, as number 0, and on up to `more` threads of its own beside it, and waits for all. A
+/// thread that cannot be started is done without: the others must be able to do its part.
 pub(crate) fn in_parallel(name: &str, more: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
     thread::scope(|scope| {

@@ -1,10 +1,10 @@
 //! The columns of a table.
 //!
-//! Owns names, types, order and identity of columns, what a valid set of them is, how a schema comes of another, and how
-//! two differ. Never touches a row's or a key's bytes; it only holds the layouts that do.
+//! Owns names, types, order and identity of columns, what a valid set of them is, how a schema comes of another, and
+//! how two differ. Never touches a row's or a key's bytes; it only holds the layouts that do.
 //!
-//! A schema knows those before it: which columns came when, and which went. So the newest one tells the layout of any row
-//! of its table.
+//! A schema knows those before it: which columns came when, and which went. So the newest one tells the layout of any
+//! row of its table.
 //!
 //! Invariant: a `Schema` is valid: 1 to 1,000 columns with unique names and ids, the first `key_columns()` of them,
 //! at least one, not nullable.
@@ -43,7 +43,8 @@ pub const COLUMNS_MAX: usize = 1000;
 /// The longest name of a column, in bytes.
 pub const COLUMN_NAME_BYTES_MAX: usize = 255;
 
-/// The most columns that a table can have in its whole life, those that were dropped included: it remembers each of them.
+/// The most columns that a table can have in its whole life, those that were dropped included: it remembers each of
+/// them.
 pub const COLUMNS_EVER_MAX: usize = 4000;
 
 /// The longest default of a column, in bytes.

@@ -1,11 +1,11 @@
 //! Backpressure: slows writers before the queue, smoothly, so that none has to stop.
 //!
 //! Owns the count of memtable bytes and the admission of batches. Above the soft mark a batch waits for as long as its
-//! bytes take at the allowed rate (`pace`); the rate falls from well above what the flushes manage to well below as memory
-//! fills, so the fill settles between the marks. The debt of compaction (runs, and rowsets over one key, beyond what
-//! reads bear) slows writers too: the rate falls by the same part with each step of debt, from twice what the
-//! flushes manage down to a small part of it, so that it settles where compaction keeps up. At the hard mark of memory a
-//! batch waits until a flush frees some; debt alone stops nobody.
+//! bytes take at the allowed rate (`pace`); the rate falls from well above what the flushes manage to well below as
+//! memory fills, so the fill settles between the marks. The debt of compaction (runs, and rowsets over one key, beyond
+//! what reads bear) slows writers too: the rate falls by the same part with each step of debt, from twice what the
+//! flushes manage down to a small part of it, so that it settles where compaction keeps up. At the hard mark of memory
+//! a batch waits until a flush frees some; debt alone stops nobody.
 //!
 //! Invariant: a batch is admitted while the usage before it is below the hard mark, however large the batch.
 //!
@@ -142,8 +142,8 @@ impl Stall {
         &self.flush_first
     }
 
-    /// Whether writers leave the engine alone: memory is not short, none of them is slowed, and no flush has come for so
-    /// long that the next would be late if they went on as before.
+    /// Whether writers leave the engine alone: memory is not short, none of them is slowed, and no flush has come for
+    /// so long that the next would be late if they went on as before.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let is_late = self.rhythm.lock().is_late(now);
         is_late && !self.is_above_soft() && *self.paid_until.lock() <= now

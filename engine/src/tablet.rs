@@ -38,7 +38,8 @@ pub(crate) struct Unflushed {
 #[derive(Debug)]
 pub(crate) struct Tablet {
     pub(crate) id: TabletId,
-    /// Whose its files are, as they tell it themselves. Files that are begun after the table was altered tell the new schema.
+    /// Whose its files are, as they tell it themselves. Files that are begun after the table was altered tell the new
+    /// schema.
     owner: Mutex<Arc<[u8]>>,
     pub(crate) view: ViewCell,
     /// Oldest first; the last is the active one.
@@ -111,8 +112,8 @@ impl Tablet {
         self.is_gone.load(Ordering::Acquire)
     }
 
-    /// Refuses operations from now on. Stops the tablet's compactions, and does not wait for them. Call with the commit's
-    /// stage.
+    /// Refuses operations from now on. Stops the tablet's compactions, and does not wait for them. Call with the
+    /// commit's stage.
     pub(crate) fn begin_drop(&self) {
         self.being_dropped.store(true, Ordering::Release);
         self.compacting.stop();
@@ -170,8 +171,8 @@ impl Tablet {
         true
     }
 
-    /// Takes the oldest sealed memtable for a job that holds the `held` before it, and so all before it. None if another
-    /// job has one of them: flushes are installed in seal order.
+    /// Takes the oldest sealed memtable for a job that holds the `held` before it, and so all before it. None if
+    /// another job has one of them: flushes are installed in seal order.
     pub(crate) fn claim_sealed(&self, held: usize) -> Option<Unflushed> {
         let mut unflushed = self.unflushed.lock();
         let oldest = unflushed.get_mut(held)?;

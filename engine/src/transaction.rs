@@ -1,12 +1,12 @@
 //! Transactions: reads and writes that take effect together, at one moment, or not at all.
 //!
-//! Owns what a transaction has written and read so far. They are optimistic: nothing is locked, reads see a snapshot, and
-//! the commit checks that all that was read is as it was ([`commit`]). So the transactions of an engine are serialisable: what
-//! they do is what they would do one after the other, in the order of their commits.
+//! Owns what a transaction has written and read so far. They are optimistic: nothing is locked, reads see a snapshot,
+//! and the commit checks that all that was read is as it was ([`commit`]). So the transactions of an engine are
+//! serialisable: what they do is what they would do one after the other, in the order of their commits.
 //!
-//! Invariant: own writes are whole puts and deletions, in the order of their calls: in the buffer that will be committed,
-//! and in a memtable of each table, with their numbers in the place of versions. A scan reads it at the number of its
-//! start, so it sees no later write.
+//! Invariant: own writes are whole puts and deletions, in the order of their calls: in the buffer that will be
+//! committed, and in a memtable of each table, with their numbers in the place of versions. A scan reads it at the
+//! number of its start, so it sees no later write.
 //! Invariant: whatever was looked up or scanned in the store is in the read set before the caller knows of it.
 //!
 //! Never waits for another transaction, and holds nothing that others wait for.
@@ -55,27 +55,29 @@ fn whole_row(record: &impl Record) -> impl FnOnce(&mut Buffer, &Core, &Arc<Table
 /// Reads and writes over any tables of one engine that take effect together, or not at all.
 ///
 /// Reads see the engine as of [`Engine::transaction`](crate::Engine::transaction), with the writes of the transaction
-/// itself, whatever others write meanwhile. Writes are kept in memory until [`commit`](Transaction::commit), which writes
-/// all of them if everything that was read is still as it was: rows, keys that were absent, and ranges from where a scan
-/// began to the last row that it gave, whatever was filtered out. Of a key of which it was only asked whether it is there
-/// ([`exists`](Transaction::exists), [`insert`](Transaction::insert), [`insert_ignore`](Transaction::insert_ignore)), only
-/// that must still be so. Else it fails with [`ErrorKind::Conflict`], and nothing is written. So transactions are *serialisable*: two that each count the rows of a range, find none, and insert one cannot
-/// both commit. Writes that looked nothing up (`upsert`, `delete`) conflict with nothing by themselves.
+/// itself, whatever others write meanwhile. Writes are kept in memory until [`commit`](Transaction::commit), which
+/// writes all of them if everything that was read is still as it was: rows, keys that were absent, and ranges from
+/// where a scan began to the last row that it gave, whatever was filtered out. Of a key of which it was only asked
+/// whether it is there ([`exists`](Transaction::exists), [`insert`](Transaction::insert),
+/// [`insert_ignore`](Transaction::insert_ignore)), only that must still be so. Else it fails with
+/// [`ErrorKind::Conflict`], and nothing is written. So transactions are *serialisable*: two that each count the rows of
+/// a range, find none, and insert one cannot both commit. Writes that looked nothing up (`upsert`, `delete`) conflict
+/// with nothing by themselves.
 ///
-/// Dropping a transaction takes everything back. One that has written nothing always commits, and free of charge. A failed
-/// verb leaves the transaction as it was before.
+/// Dropping a transaction takes everything back. One that has written nothing always commits, and free of charge. A
+/// failed verb leaves the transaction as it was before.
 ///
-/// [`Engine::transact`](crate::Engine::transact) tries again after conflicts. Keep transactions short: the longer they take
-/// and the more they read, the more likely is a conflict, and what they see is held back from compaction. To read alone,
-/// take a [`Snapshot`].
+/// [`Engine::transact`](crate::Engine::transact) tries again after conflicts. Keep transactions short: the longer they
+/// take and the more they read, the more likely is a conflict, and what they see is held back from compaction. To read
+/// alone, take a [`Snapshot`].
 ///
 /// A scan sees what was written before the call of [`scan`](Transaction::scan). It may be read to its end after the
 /// transaction is over, but only what came before the commit is checked.
 ///
 /// What was read is kept in memory, once however often it is read: at most
 /// [`Options::batch_operations_max`](crate::Options::batch_operations_max) keys and ranges, and
-/// [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) bytes of them. A read beyond that is refused, and nothing else
-/// is lost by it. Ranges that touch count as one once their scans are dropped: read pages from
+/// [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) bytes of them. A read beyond that is refused, and
+/// nothing else is lost by it. Ranges that touch count as one once their scans are dropped: read pages from
 /// `Bound::Excluded(the last key)` on.
 ///
 /// ```
@@ -99,7 +101,8 @@ fn whole_row(record: &impl Record) -> impl FnOnce(&mut Buffer, &Core, &Arc<Table
 /// # Ok(()) }
 /// ```
 pub struct Transaction {
-    // Before the handle: if that is the last one, the flush of the close keeps nothing for a snapshot that nobody reads.
+    // Before the handle: if that is the last one, the flush of the close keeps nothing for a snapshot that nobody
+    // reads.
     snapshot: Snapshot,
     handle: Arc<Handle>,
     buffer: Buffer,
@@ -175,8 +178,8 @@ impl Transaction {
         Ok(is_there)
     }
 
-    /// What it reads, but for its own writes. What is read at the snapshot by other ways, as with [`Table::get_at`], is not
-    /// checked by the commit.
+    /// What it reads, but for its own writes. What is read at the snapshot by other ways, as with [`Table::get_at`], is
+    /// not checked by the commit.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -221,8 +224,8 @@ impl Transaction {
         Ok(rows)
     }
 
-    /// Whether there is a row with this key. Reads no row, and only whether there is one is checked by the commit: that it
-    /// is overwritten is no conflict.
+    /// Whether there is a row with this key. Reads no row, and only whether there is one is checked by the commit: that
+    /// it is overwritten is no conflict.
     ///
     /// # Errors
     /// As for [`Transaction::get`].
@@ -239,10 +242,10 @@ impl Transaction {
         self.scan(table).count()
     }
 
-    /// A scan of a table, with what the transaction has written there so far; see [`Scan`] for what it can be narrowed to.
-    /// What it reads is checked by the commit: the keys from where it begins to the last row that was taken from it, or to its
-    /// end if it said that there are no more. So narrow bounds make for fewer conflicts, and so does stopping early, by a
-    /// limit or by taking no more rows; filters do not. It cannot be moved to another snapshot.
+    /// A scan of a table, with what the transaction has written there so far; see [`Scan`] for what it can be narrowed
+    /// to. What it reads is checked by the commit: the keys from where it begins to the last row that was taken from
+    /// it, or to its end if it said that there are no more. So narrow bounds make for fewer conflicts, and so does
+    /// stopping early, by a limit or by taking no more rows; filters do not. It cannot be moved to another snapshot.
     pub fn scan(&self, table: &Table) -> Scan {
         let (table, error) = match table.core_of(&self.handle) {
             Ok(table) => (table, None),
@@ -352,7 +355,8 @@ impl Transaction {
             let error = Error::new(ErrorKind::MissingRow, "there is no row of this key");
             return Err(self.named(error, core, key));
         };
-        // Columns that the handle does not know of must not be lost. That one of them is dropped from here on is a conflict.
+        // Columns that the handle does not know of must not be lost. That one of them is dropped from here on is a
+        // conflict.
         let newest = self.core().in_force(core)?;
         let mut changes = changes::read(changed.bytes());
         if newest.schema.version() != core.schema.version() {
@@ -410,21 +414,22 @@ impl Transaction {
     /// Ends it without a write. So does dropping it.
     pub fn rollback(self) {}
 
-    /// Writes everything, if what was read is as it was, and ends the transaction. On return its writes are visible, and
-    /// as durable as asked for. Returns the commit's [`Ticket`]; that of a transaction that has written nothing is the last
-    /// one before it.
+    /// Writes everything, if what was read is as it was, and ends the transaction. On return its writes are visible,
+    /// and as durable as asked for. Returns the commit's [`Ticket`]; that of a transaction that has written nothing is
+    /// the last one before it.
     ///
-    /// After an error the transaction is over too. What it did rests on what it has read, so it is not tried again but done
-    /// again, from the start, in another one: at once after a `Conflict`, after [`Engine::resume`](crate::Engine::resume)
-    /// if it was `NoSpace`. Keep what it does in a function for that; [`Engine::transact`](crate::Engine::transact) takes one,
-    /// and runs it again after conflicts. What rests on nothing that was read is better kept in a
-    /// [`WriteBatch`](crate::WriteBatch), which has its operations still after an error.
+    /// After an error the transaction is over too. What it did rests on what it has read, so it is not tried again but
+    /// done again, from the start, in another one: at once after a `Conflict`, after
+    /// [`Engine::resume`](crate::Engine::resume) if it was `NoSpace`. Keep what it does in a function for that;
+    /// [`Engine::transact`](crate::Engine::transact) takes one, and runs it again after conflicts. What rests on
+    /// nothing that was read is better kept in a [`WriteBatch`](crate::WriteBatch), which has its operations still
+    /// after an error.
     ///
     /// # Errors
-    /// `Conflict` if something that was read was written meanwhile, or if a column was dropped meanwhile of which a row has
-    /// a value that was written: nothing is written then, and another transaction sees what moved. `NoSuchTable`, `NoSpace`,
-    /// `Io` or `Closed` as for [`WriteBatch::commit`](crate::WriteBatch::commit), and `Corruption`, since what was read may
-    /// have to be looked at again.
+    /// `Conflict` if something that was read was written meanwhile, or if a column was dropped meanwhile of which a row
+    /// has a value that was written: nothing is written then, and another transaction sees what moved. `NoSuchTable`,
+    /// `NoSpace`, `Io` or `Closed` as for [`WriteBatch::commit`](crate::WriteBatch::commit), and `Corruption`, since
+    /// what was read may have to be looked at again.
     pub fn commit(mut self, durability: Durability) -> Result<Ticket> {
         if self.is_empty() {
             // What it has read was all there at one moment, that of its snapshot.

@@ -1,7 +1,7 @@
 //! Compares the whole table with what the generator makes.
 //!
-//! Invariant: a row of this run is right if it is in the table once, with every column as generated. Keys are unique and
-//! come in order, and each leads back to one number, so as many right rows as were stored are all of them.
+//! Invariant: a row of this run is right if it is in the table once, with every column as generated. Keys are unique
+//! and come in order, and each leads back to one number, so as many right rows as were stored are all of them.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

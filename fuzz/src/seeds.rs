@@ -439,7 +439,8 @@ pub fn regressions() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         }),
         ("directory", "log-versions-go-back", behind(2, (".wal", "head"), Op::Set, 1, &back)),
         ("directory", "log-versions-end", behind(2, (".wal", "head"), Op::Set, 1, &far)),
-        // An index file says that its entries point into another rowset, which is not there. A compaction then panicked.
+        // An index file says that its entries point into another rowset, which is not there. A compaction then
+        // panicked.
         ("directory", "index-file-points-nowhere", pointing_nowhere()),
         // A byte of an index block grows by one, and keys do not ascend any more. A compaction then panicked.
         ("directory", "index-keys-out-of-order", vec![1, 3, 0x0b, 0x6c, 0x28]),

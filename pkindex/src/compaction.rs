@@ -200,8 +200,8 @@ impl Compaction {
     /// written are removed. Rows that the hooks wrote are the caller's to remove.
     ///
     /// # Panics
-    /// If the snapshots or the rowsets to move are not in ascending order; as a hook, the output or the disk does, after
-    /// the files have been removed.
+    /// If the snapshots or the rowsets to move are not in ascending order; as a hook, the output or the disk does,
+    /// after the files have been removed.
     pub fn run(
         &self,
         output: &dyn Output,

@@ -114,8 +114,8 @@ impl<S: Source> Merge<S> {
         Ok(())
     }
 
-    /// Hands the key that it stands on to `work`, with its source, and goes to the next key: if only one source stands on
-    /// it, and knows its next one. If not, `work` is not called, and the merge stays.
+    /// Hands the key that it stands on to `work`, with its source, and goes to the next key: if only one source stands
+    /// on it, and knows its next one. If not, `work` is not called, and the merge stays.
     ///
     /// Does the same as [`Merge::key`] and [`Merge::advance`], but finds out first who comes next, so that a processor
     /// does not have to wait for that when the work is done.

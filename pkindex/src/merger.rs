@@ -100,8 +100,8 @@ impl<'a> KeyValueMerger<'a> {
         KeyValueMerger { retention, base, moving, list: Vec::new(), counts: MergeCounts::default() }
     }
 
-    /// The entry of a key's only list, if there is nothing to it: the list passes as the bytes it is. If not, nothing was
-    /// done, and [`KeyValueMerger::merge`] does it.
+    /// The entry of a key's only list, if there is nothing to it: the list passes as the bytes it is. If not, nothing
+    /// was done, and [`KeyValueMerger::merge`] does it.
     #[inline(always)]
     pub(crate) fn pass(&mut self, list: &[u8]) -> Option<Entry> {
         let entry = wire::only_entry(list)?;

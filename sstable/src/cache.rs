@@ -231,8 +231,8 @@ impl Cache {
         self.pool(shape).blocks.remove(&Place { file: file.0, offset });
     }
 
-    /// Whether files may still pin a block that takes `stored_bytes` on disk. What is left is mostly a little, too little
-    /// for the next.
+    /// Whether files may still pin a block that takes `stored_bytes` on disk. What is left is mostly a little, too
+    /// little for the next.
     pub(crate) fn can_pin(&self, stored_bytes: u32) -> bool {
         let bytes = u64::from(stored_bytes) + BLOCK_OVERHEAD_BYTES;
         self.pinned.load(Ordering::Relaxed) + bytes <= self.pinned_max

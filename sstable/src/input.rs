@@ -19,8 +19,8 @@ use crate::index::root::Root;
 use crate::options::FileInfo;
 use crate::properties::Properties;
 
-/// No file holds more entries, or rows, for each of its bytes: each takes a byte at least, and LZ4 yields at most 255 for
-/// one. So counts that are added up over the files of a disk do not overflow.
+/// No file holds more entries, or rows, for each of its bytes: each takes a byte at least, and LZ4 yields at most 255
+/// for one. So counts that are added up over the files of a disk do not overflow.
 const ENTRIES_PER_BYTE_MAX: u64 = 255;
 
 /// A stored block that is larger than this is read into memory of its own.

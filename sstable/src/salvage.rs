@@ -4,8 +4,8 @@
 //! block is whatever bytes check out as one of this file at this place. So a file without its footer, or without a part
 //! of its index, loses nothing but that; and of damaged blocks it is known between which others they lay.
 //!
-//! Never used by a database that is open: readers refuse what is damaged. Never trusts bytes without a checksum. A sector
-//! that the disk does not give counts as damage.
+//! Never used by a database that is open: readers refuse what is damaged. Never trusts bytes without a checksum. A
+//! sector that the disk does not give counts as damage.
 
 mod find;
 mod keyed;

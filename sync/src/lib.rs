@@ -1,14 +1,15 @@
 //! Locks, condition variables, atomics and threads: the ones that decide who goes next.
 //!
-//! Owns nothing. Everywhere but in a model it only gives other names to `parking_lot`, `arc-swap` and `std`, and costs nothing. Built
-//! with `--cfg nyala_shuttle` the same names are those of shuttle, which runs all threads of a test in one, chooses who
-//! goes on at each lock and each atomic, and can so try thousands of schedules and play a failing one again.
+//! Owns nothing. Everywhere but in a model it only gives other names to `parking_lot`, `arc-swap` and `std`, and costs
+//! nothing. Built with `--cfg nyala_shuttle` the same names are those of shuttle, which runs all threads of a test in
+//! one, chooses who goes on at each lock and each atomic, and can so try thousands of schedules and play a failing one
+//! again.
 //!
 //! What goes through here is what threads wait on or decide by. Counters that are only reported stay `std`'s: a choice
 //! at each of them would drown the choices that matter. `Arc` stays `std`'s too: nobody waits for one.
 //!
-//! What a model can not see: an order of memory weaker than sequential consistency, and a wait that ends by its time. In
-//! a model no wait ends by time, so a missed wake-up that a period would hide is a deadlock there, and is reported.
+//! What a model can not see: an order of memory weaker than sequential consistency, and a wait that ends by its time.
+//! In a model no wait ends by time, so a missed wake-up that a period would hide is a deadlock there, and is reported.
 #![forbid(unsafe_code)]
 
 #[cfg(nyala_shuttle)]

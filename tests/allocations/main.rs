@@ -1,7 +1,7 @@
 //! What allocates and what does not: an allocator counts for this binary alone.
 //!
-//! Writing allocates for each batch a little and for each row nothing; what a memtable needs comes in chunks. Reading by
-//! key allocates for the row that it gives; a scan allocates for each batch, never for each row.
+//! Writing allocates for each batch a little and for each row nothing; what a memtable needs comes in chunks. Reading
+//! by key allocates for the row that it gives; a scan allocates for each batch, never for each row.
 #![allow(unsafe_code, reason = "an allocator cannot be written without; the engine's crates forbid it")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

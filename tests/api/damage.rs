@@ -1,4 +1,5 @@
-//! Files that were cut, changed, removed or exchanged: never a silent loss, never a panic, and what is named is the file.
+//! Files that were cut, changed, removed or exchanged: never a silent loss, never a panic, and what is named is the
+//! file.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use crate::support::{
     refused, rows, scratch, simulated, tiny,
 };
 
-/// Ten rows in the log and nowhere else. Gives the directory as a kill leaves it, and where each record ends in the log.
+/// Ten rows in the log and nowhere else. Gives the directory as a kill leaves it, and where each record ends in the
+/// log.
 fn ten_in_the_log() -> (tempfile::TempDir, Vec<usize>) {
     let dir = scratch();
     let engine = Engine::open(dir.path(), lazy()).expect("it opens");

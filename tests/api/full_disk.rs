@@ -88,8 +88,8 @@ fn a_full_disk_at_open_is_said_and_harms_nothing() {
     }
 }
 
-/// Writes a little of everything with a fault at call `n`, and compares what is found after a kill and after a power cut
-/// with what was acknowledged. Says whether the fault was met.
+/// Writes a little of everything with a fault at call `n`, and compares what is found after a kill and after a power
+/// cut with what was acknowledged. Says whether the fault was met.
 fn with_a_fault(n: u64, fault: Fault) -> bool {
     let context = format!("{fault:?} at call {n}");
     let disk = SimFs::new(n);

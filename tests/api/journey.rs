@@ -1,5 +1,5 @@
-//! A row's journey: one row from its commit through log, memtable, flush and compaction, and back after a kill, with what
-//! can be seen from outside at each station.
+//! A row's journey: one row from its commit through log, memtable, flush and compaction, and back after a kill, with
+//! what can be seen from outside at each station.
 
 use std::sync::Arc;
 

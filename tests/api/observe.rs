@@ -1,5 +1,5 @@
-//! What an engine tells of itself: numbers that add up, events that are told once and in order, and listeners that do no
-//! harm.
+//! What an engine tells of itself: numbers that add up, events that are told once and in order, and listeners that do
+//! no harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -437,8 +437,8 @@ fn inline(disk: &SimFs) -> Options {
     simulated(disk, Options { runtime: RuntimeMode::Inline { seed: 3 }, ..options })
 }
 
-/// The ids in `t`, which are a prefix of all, as are those in `v`, which have their rows in the same batches; and whether
-/// there is a table `u`, whose row comes after the first 90.
+/// The ids in `t`, which are a prefix of all, as are those in `v`, which have their rows in the same batches; and
+/// whether there is a table `u`, whose row comes after the first 90.
 fn prefix(reader: &Engine) -> u32 {
     let ids = rows(&reader.existing_table("t").expect("it was there before"));
     let count = ids.len() as u32;

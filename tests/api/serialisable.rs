@@ -1,4 +1,5 @@
-//! Eight threads of transactions that are in one another's way: what they leave is what some order of them would have left.
+//! Eight threads of transactions that are in one another's way: what they leave is what some order of them would have
+//! left.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,8 +82,8 @@ fn run(engine: &Engine, table: &Table, body: impl Fn(u64, &mut Chance) + Sync) {
     assert_clean(engine);
 }
 
-/// Money moves between few accounts; all of it is always there, for whoever looks, and each account has what the transfers
-/// that committed left it.
+/// Money moves between few accounts; all of it is always there, for whoever looks, and each account has what the
+/// transfers that committed left it.
 #[test]
 fn transfers_between_few_accounts_lose_no_money() {
     const ACCOUNTS: u64 = 6;
@@ -150,8 +151,8 @@ fn transfers_between_few_accounts_lose_no_money() {
     }
 }
 
-/// Each looks for free places by scanning, in both directions, and takes one if there are fewer than two taken: phantoms
-/// would let a third one in. And of two that must not both be off duty, one stays.
+/// Each looks for free places by scanning, in both directions, and takes one if there are fewer than two taken:
+/// phantoms would let a third one in. And of two that must not both be off duty, one stays.
 #[test]
 fn neither_phantoms_nor_write_skew() {
     const ROOMS: u64 = 3;

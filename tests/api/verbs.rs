@@ -314,7 +314,8 @@ fn no_write_is_lost_between_reading_and_writing() {
     assert_clean(&engine);
 }
 
-/// Who writes a row and finds it gone knows that a deletion saw it: so of each row it is known who took it, or it is there.
+/// Who writes a row and finds it gone knows that a deletion saw it: so of each row it is known who took it, or it is
+/// there.
 #[test]
 fn a_range_that_is_deleted_takes_each_row_once_and_none_unseen() {
     let dir = scratch();

@@ -1,7 +1,7 @@
 //! The random test: children are killed one after the other on one directory, at any moment, also while they open it.
 //!
-//! Checked each time: every acknowledged step is there with the right values; a step that was under way is there whole or
-//! not at all, and one that was not begun is not there; versions grow over all lives; `check()` finds nothing.
+//! Checked each time: every acknowledged step is there with the right values; a step that was under way is there whole
+//! or not at all, and one that was not begun is not there; versions grow over all lives; `check()` finds nothing.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 //! compactions and opens.
 //!
 //! Checked after each: what was acknowledged with `Sync`, or before it, is there; what is there is a prefix of the
-//! commits over all threads and tables; a step is there whole or not at all; `check()` finds nothing; and the next child
-//! writes on.
+//! commits over all threads and tables; a step is there whole or not at all; `check()` finds nothing; and the next
+//! child writes on.
 //!
 //! Which commits came before which is known from the pipe: a step that was acknowledged before another was begun.
 //!

@@ -22,12 +22,13 @@ pub(crate) enum Message {
     Own { thread: u8 },
     /// Part of the rows that were found, see `child::encode_found`.
     Found(Vec<u8>),
-    /// All that was found was told; the work begins. The visible version, operations that were replayed, and the ticket of
-    /// the last commit that was found.
+    /// All that was found was told; the work begins. The visible version, operations that were replayed, and the ticket
+    /// of the last commit that was found.
     Ready { version: u64, replayed: u64, torn: bool, recovered: u64 },
     /// A thread begins a step.
     Intent { thread: u8, step: u32 },
-    /// The step was acknowledged with this outcome. The version is visible, the first ticket is committed, the second durable.
+    /// The step was acknowledged with this outcome. The version is visible, the first ticket is committed, the second
+    /// durable.
     Done { thread: u8, step: u32, outcome: u8, version: u64, committed: u64, durable: u64 },
     /// Something is wrong. The child ends.
     Wrong(String),

@@ -7,9 +7,9 @@
 //! the commits before that place (see `docs/recovery.md`). Anything else fails: a wrong row, a silent loss, a panic, a
 //! hang, or memory out of proportion.
 //!
-//! [`image`] makes the database, [`map`] knows from `docs/file-formats.md` alone what each byte of it is, [`judge`] opens
-//! a damaged copy and reads everything, [`run`] does so for many damages at a time, and [`tally`] counts by region.
-//! The other modules have the damages.
+//! [`image`] makes the database, [`map`] knows from `docs/file-formats.md` alone what each byte of it is, [`judge`]
+//! opens a damaged copy and reads everything, [`run`] does so for many damages at a time, and [`tally`] counts by
+//! region. The other modules have the damages.
 //!
 //! Environment:
 //! - `NYALA_DAMAGE_SHARE`: one in so many bits and lengths is tried, by seed. Default 40; CI takes 10; 1 is everything.

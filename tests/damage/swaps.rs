@@ -44,8 +44,8 @@ fn doubled<'a>(image: &Image, a: &Part<'a>, b: &Part<'a>) -> Changed<'a> {
     vec![(b.file, replaced(&image.files[b.file], &b.range, bytes))]
 }
 
-/// Tries each pair of parts of files of one kind, or `most` pairs of equal length and as many others, by seed. Only files of the kinds `ending_early` may
-/// not need what changed places.
+/// Tries each pair of parts of files of one kind, or `most` pairs of equal length and as many others, by seed. Only
+/// files of the kinds `ending_early` may not need what changed places.
 fn pairs(test: &str, image: &Image, parts: &[Part<'_>], most: usize, ending_early: &[&str]) {
     let map = Map::of(image);
     let mut damages = Vec::new();

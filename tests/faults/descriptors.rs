@@ -1,5 +1,5 @@
-//! A process that has run out of file descriptors: nothing can be opened or made for a while. Nothing is lost, nothing is
-//! poisoned before it was tried again, and what could not be done is done later.
+//! A process that has run out of file descriptors: nothing can be opened or made for a while. Nothing is lost, nothing
+//! is poisoned before it was tried again, and what could not be done is done later.
 
 use std::fmt;
 use std::io;

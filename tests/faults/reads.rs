@@ -1,5 +1,5 @@
-//! Reads of which one call to the disk fails: the error is returned, never a wrong or a short answer; the same read works
-//! when it is tried again, and so does every other meanwhile.
+//! Reads of which one call to the disk fails: the error is returned, never a wrong or a short answer; the same read
+//! works when it is tried again, and so does every other meanwhile.
 
 use std::sync::Arc;
 
@@ -139,7 +139,8 @@ fn a_read_that_fails_at_any_call_says_so_and_works_the_next_time() {
                         failed += 1;
                         assert!(kind.may_give(error.kind()), "{context}: {error}");
                     }
-                    // A read of several blocks at once, ahead of need, failed, and those needed were read by themselves.
+                    // A read of several blocks at once, ahead of need, failed, and those needed were read by
+                    // themselves.
                     Ok(answer) => {
                         healed += 1;
                         assert_eq!(right, answer, "{context}");

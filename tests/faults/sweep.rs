@@ -206,7 +206,8 @@ fn check_outcome(strike: Strike, calls: &[Call], seen: &Seen) {
         return;
     };
     let file = file_kind(call);
-    // A segment that is made ahead: nothing depends on it yet. A failed sync of the directory is told by the next append.
+    // A segment that is made ahead: nothing depends on it yet. A failed sync of the directory is told by the next
+    // append.
     let is_told = calls[n + 1..]
         .iter()
         .take_while(|later| later.phase != Phase::Opening)

@@ -3,10 +3,10 @@
 use crate::fixtures::Fixture;
 use crate::scenarios::SCENARIOS;
 
-/// The scenarios whose bytes follow from the formats alone: nothing that is chosen, as by compaction, is in them. Together
-/// they have each kind of file, raw and compressed. Should the engine come to do something else for the same calls (give
-/// other numbers to files, say, or cut them elsewhere), with every format as it was, then a new scenario takes the place
-/// of the one that differs here; the old one stays a fixture.
+/// The scenarios whose bytes follow from the formats alone: nothing that is chosen, as by compaction, is in them.
+/// Together they have each kind of file, raw and compressed. Should the engine come to do something else for the same
+/// calls (give other numbers to files, say, or cut them elsewhere), with every format as it was, then a new scenario
+/// takes the place of the one that differs here; the old one stays a fixture.
 const FOLLOWS_FROM_THE_FORMATS: [&str; 6] =
     ["empty-2", "types-2", "schemas-2", "log-2", "checkpoint-2", "manifest-2"];
 

@@ -1,8 +1,8 @@
 //! Format version 1 is final: what it wrote once is kept in `tests/fixtures`, and opened here by the code of today.
 //!
-//! A fixture is a folder `tests/fixtures/v<format version>/<name>` with the files of a database, each packed by gzip but for
-//! `CURRENT` and `LOCK`, and beside it `<name>.jsonl`: its tables and rows, written by whoever wrote the database, from what
-//! it meant to write and not from what it read. A fixture that is there is never written again.
+//! A fixture is a folder `tests/fixtures/v<format version>/<name>` with the files of a database, each packed by gzip
+//! but for `CURRENT` and `LOCK`, and beside it `<name>.jsonl`: its tables and rows, written by whoever wrote the
+//! database, from what it meant to write and not from what it read. A fixture that is there is never written again.
 //!
 //! Environment: `NYALA_FIXTURES_WRITE=1` writes the fixtures that are missing.
 #![allow(

@@ -5,9 +5,9 @@ use nyala::{Compression, Date, Decimal, Durability, Timestamp, Type, Value};
 use crate::expected::{Column, Kind};
 use crate::writer::{Alteration, Change, Row, Writer, Written};
 
-/// A name, and what writes the database. A number behind the name: the same calls, from when the engine came to do something
-/// else for them, with every format as it was. 2: a log that is closed gives back its space and leaves behind what is
-/// flushed, and the index of keys that come in order is compressed.
+/// A name, and what writes the database. A number behind the name: the same calls, from when the engine came to do
+/// something else for them, with every format as it was. 2: a log that is closed gives back its space and leaves behind
+/// what is flushed, and the index of keys that come in order is compressed.
 type Scenario = (&'static str, fn() -> Written);
 
 pub(crate) const SCENARIOS: [Scenario; 16] = [
@@ -228,7 +228,8 @@ fn limits() -> Written {
     writer.kill()
 }
 
-/// Columns that were added with defaults of every type, renamed and dropped, and rows of each schema, on disk and in the log.
+/// Columns that were added with defaults of every type, renamed and dropped, and rows of each schema, on disk and in
+/// the log.
 fn schemas() -> Written {
     let mut writer = Writer::begin(|_| {});
     writer.create(
@@ -327,7 +328,8 @@ fn plain_row(number: usize, round: usize) -> Row {
     row
 }
 
-/// Runs over one another that were never merged: overwritten rows, deleted ones, ones that came back; nothing compressed.
+/// Runs over one another that were never merged: overwritten rows, deleted ones, ones that came back; nothing
+/// compressed.
 fn runs() -> Written {
     let mut writer = Writer::begin(|options| options.compression = Compression::None);
     writer.create("metrics", &plain_columns());
@@ -378,7 +380,8 @@ fn compacted() -> Written {
     writer.close()
 }
 
-/// A log of several segments of which nothing was flushed: batches, transactions, deletions, altered, made and dropped tables.
+/// A log of several segments of which nothing was flushed: batches, transactions, deletions, altered, made and dropped
+/// tables.
 fn log() -> Written {
     let mut writer = written_to_the_log();
     writer.put("metrics", plain_row(1, 5));

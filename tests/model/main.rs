@@ -1,10 +1,10 @@
 //! The model test: random verbs on the engine and on ordered maps, which must agree.
 //!
 //! A run follows from its seed: writes of every verb, batches over several tables, snapshots, point reads, scans with
-//! everything that a scan can be asked, transactions whose conflicts the model knows, flushes, compactions, checkpoints, opens
-//! for reading only, tables made and dropped, reopening in every way, and, on
-//! the simulated disk, power cuts at any system call. After a power cut the engine must hold what a prefix of the
-//! commits over all tables gives, batches whole, with everything that was synced.
+//! everything that a scan can be asked, transactions whose conflicts the model knows, flushes, compactions,
+//! checkpoints, opens for reading only, tables made and dropped, reopening in every way, and, on the simulated disk,
+//! power cuts at any system call. After a power cut the engine must hold what a prefix of the commits over all tables
+//! gives, batches whole, with everything that was synced.
 //!
 //! With background work inline on the simulated disk a run is the same every time; with threads the order of background
 //! work is not, and a failure may need some tries to come back.

@@ -12,7 +12,8 @@ use crate::state::{Event, State};
 pub(crate) struct History {
     /// The state after the last event that must survive, and the ticket of the last commit in it.
     durable: (State, Ticket),
-    /// The events since, in the order of their commits. Making and dropping a table has the ticket of the commit before.
+    /// The events since, in the order of their commits. Making and dropping a table has the ticket of the commit
+    /// before.
     since: Vec<(Event, Ticket)>,
     /// The state now.
     now: State,
@@ -55,8 +56,8 @@ impl History {
         self.since.len()
     }
 
-    /// Checks that `found` is what the commits through `recovered_to` give, and that these are allowed to be those that are
-    /// there; with `undecided` as one more event that may or may not have happened. From then on that state is the
+    /// Checks that `found` is what the commits through `recovered_to` give, and that these are allowed to be those that
+    /// are there; with `undecided` as one more event that may or may not have happened. From then on that state is the
     /// present one, and durable. Gives how many events survived.
     ///
     /// # Errors

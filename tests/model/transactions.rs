@@ -1,10 +1,10 @@
-//! Transactions that are under way beside everything else: what they see of their own writes and of others', and whether
-//! they commit. The model knows which must be a conflict and which must not be.
+//! Transactions that are under way beside everything else: what they see of their own writes and of others', and
+//! whether they commit. The model knows which must be a conflict and which must not be.
 //!
-//! A key that was looked up is exact: any write of it is a conflict, unless it was absent and its last write deletes it, or
-//! nobody has seen more than that it is there and it still is. Of a scan the model says that it is a conflict if its answer
-//! would be another one now, and none if no key was written between where it began and the last row that it gave; in between
-//! it may be either, since the engine does not know what a filter would have said of a row.
+//! A key that was looked up is exact: any write of it is a conflict, unless it was absent and its last write deletes
+//! it, or nobody has seen more than that it is there and it still is. Of a scan the model says that it is a conflict if
+//! its answer would be another one now, and none if no key was written between where it began and the last row that it
+//! gave; in between it may be either, since the engine does not know what a filter would have said of a row.
 
 use std::sync::Arc;
 
@@ -177,8 +177,8 @@ impl World {
             14 => {
                 open.transaction.clear();
                 open.own.clear();
-                // Nobody can say any more what a scan of what was taken back would give now; only whether it may be in the
-                // way.
+                // Nobody can say any more what a scan of what was taken back would give now; only whether it may be in
+                // the way.
                 for look in &mut open.looks {
                     if let Look::Scan { rows, is_whole, own, .. } = look
                         && *own > 0

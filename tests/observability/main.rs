@@ -1,5 +1,5 @@
-//! What a process hears of its engines through the facades `tracing` and `metrics`. Both are set for a whole process, which
-//! is why these tests are by themselves.
+//! What a process hears of its engines through the facades `tracing` and `metrics`. Both are set for a whole process,
+//! which is why these tests are by themselves.
 //!
 //!   cargo test -p nyala --features metrics --test observability
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! Repairs of a table whose columns were changed: rows of each schema version are read by the newest schema that is known.
+//! Repairs of a table whose columns were changed: rows of each schema version are read by the newest schema that is
+//! known.
 
 use std::path::Path;
 

@@ -30,7 +30,8 @@ pub(crate) fn table(engine: &Engine, name: &str) -> Table {
     engine.open_or_create_table(name, schema()).expect("a table")
 }
 
-/// Writes, deletes, flushes and merges, as the seed has it, and stops as if killed. The last batches are in the log only.
+/// Writes, deletes, flushes and merges, as the seed has it, and stops as if killed. The last batches are in the log
+/// only.
 pub(crate) fn killed(seed: u64) -> (SimFs, History) {
     let mut random = Random::new(seed);
     let disk = SimFs::new(seed);

@@ -446,8 +446,8 @@ fn what_is_lost_in_the_second_reading_needs_to_be_accepted_too() {
     assert!(refused > 10, "{refused} of {first} to {all}");
 }
 
-/// A disk that lost the end of the manifest although it had confirmed its sync: the manifest can be read whole, and is not
-/// all there was. The log tells, or a file.
+/// A disk that lost the end of the manifest although it had confirmed its sync: the manifest can be read whole, and is
+/// not all there was. The log tells, or a file.
 #[test]
 fn a_manifest_that_has_lost_edits_is_not_taken_for_all_there_was() {
     let cut_last_edit = |disk: &SimFs| {

@@ -161,8 +161,8 @@ fn damage_in_the_log_is_refused_and_reported_by_nobody() {
     assert!(error.to_string().contains(&format!("{}.wal", number(&log))), "{error}");
 }
 
-/// Index files whose entries lead into another run's rowset, or nowhere, while what they say of themselves is as it was, or
-/// fits what they lead to. Compactions count on each rowset to lie under one run.
+/// Index files whose entries lead into another run's rowset, or nowhere, while what they say of themselves is as it
+/// was, or fits what they lead to. Compactions count on each rowset to lie under one run.
 #[test]
 fn entries_that_lead_to_where_the_file_does_not_say_never_panic() {
     let disk = sixty_rows();

@@ -22,8 +22,8 @@ pub(crate) struct Copy {
     pub(crate) ended: Option<u64>,
 }
 
-/// After a power cut before operation `moment`: a checkpoint that was made is there, whole; one that was under way does not
-/// open, or is whole.
+/// After a power cut before operation `moment`: a checkpoint that was made is there, whole; one that was under way does
+/// not open, or is whole.
 pub(crate) fn check(copies: &[Copy], disk: &SimFs, moment: u64) {
     for copy in copies.iter().filter(|copy| copy.begun < moment) {
         let is_made = copy.ended.is_some_and(|ended| ended <= moment);

@@ -130,8 +130,8 @@ impl History {
         self.durable.push((moment, ticket));
     }
 
-    /// Whether `recovered_to` may be said of a state that was found: it is not below what was said to be durable, and the
-    /// commits through it are those that are there.
+    /// Whether `recovered_to` may be said of a state that was found: it is not below what was said to be durable, and
+    /// the commits through it are those that are there.
     ///
     /// # Errors
     /// Says why not.

@@ -1,11 +1,11 @@
 //! Crash enumeration: the power is cut at every operation of the disk, and what is left is opened.
 //!
-//! A workload is a named script and a seed; it runs on the simulated disk with background work inline, so that it is the
-//! same every time. The disk is kept as it is before every operation that changes it. Each of these moments is then cut
-//! in several page states: nothing unsynced kept, all kept, torn, sizes without data, directory entries lost, and so on.
-//! What is left must open, hold what a prefix of the commits gives, with everything that was durable, agree with itself
-//! in every way of reading (for reading only, too, which changes nothing), pass the engine's check, and take further writes; and then the power is cut again, in that
-//! recovery or after it.
+//! A workload is a named script and a seed; it runs on the simulated disk with background work inline, so that it is
+//! the same every time. The disk is kept as it is before every operation that changes it. Each of these moments is then
+//! cut in several page states: nothing unsynced kept, all kept, torn, sizes without data, directory entries lost, and
+//! so on. What is left must open, hold what a prefix of the commits gives, with everything that was durable, agree with
+//! itself in every way of reading (for reading only, too, which changes nothing), pass the engine's check, and take
+//! further writes; and then the power is cut again, in that recovery or after it.
 //!
 //! - `NYALA_SIM_STATES=50000`: how many distinct disks are looked at, at least. `NYALA_LONG=1`: two millions.
 //! - `NYALA_SEED=7`: another first seed. `NYALA_SIM_THREADS=1`: other than one thread a processor.

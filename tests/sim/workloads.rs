@@ -197,8 +197,8 @@ fn log_segments(world: &mut World) {
             0 => world.write_some(4),
             1 => world.flush_table(),
             2 => {
-                // The log of one table ends durably, that of the other goes on in the next segment: there the log begins
-                // once the first is flushed.
+                // The log of one table ends durably, that of the other goes on in the next segment: there the log
+                // begins once the first is flushed.
                 put(world, "a", 700, Durability::Sync);
                 put(world, "b", 3500, Durability::Buffered);
                 world.flush_named("a");

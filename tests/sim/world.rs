@@ -1,7 +1,7 @@
 //! An engine on the simulated disk, what it should hold, and the verbs that change both.
 //!
-//! Owns a run from its first operation to its last. Operations are numbered through the whole run, over every reopening;
-//! each end by a power cut begins a new *era*, with a history of its own.
+//! Owns a run from its first operation to its last. Operations are numbered through the whole run, over every
+//! reopening; each end by a power cut begins a new *era*, with a history of its own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -439,8 +439,8 @@ impl World {
         self.write_ops(&ops, durability);
     }
 
-    /// A transaction that does these operations, after a look at all of a table; another one that began before it and has
-    /// looked there too is a conflict then.
+    /// A transaction that does these operations, after a look at all of a table; another one that began before it and
+    /// has looked there too is a conflict then.
     pub(crate) fn write_transactions(&mut self, operations_max: usize, durability: Durability) {
         assert!(!self.may_fail, "what comes of a transaction after a fault is not told here");
         let Some(name) = self.table_name() else { return self.create("a") };

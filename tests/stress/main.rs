@@ -2,8 +2,8 @@
 //! acknowledged is lost, a snapshot does not change, a dropped table is gone, and nobody stands still.
 //!
 //! Environment: `NYALA_SEED=<n>` makes the threads choose otherwise; `NYALA_STRESS_SECONDS=<n>` is how long each test
-//! goes on (default 3, with `NYALA_LONG=1` 120); `NYALA_STRESS_PATIENCE=<n>` is after how many seconds without a step of
-//! some thread the process ends with a report of all of them (default 60).
+//! goes on (default 3, with `NYALA_LONG=1` 120); `NYALA_STRESS_PATIENCE=<n>` is after how many seconds without a step
+//! of some thread the process ends with a report of all of them (default 60).
 //!
 //! Moments depend on the machine: a seed repeats what the threads want, not when they get it. Schedules that can be
 //! repeated are those of the models in `engine/src/models`.

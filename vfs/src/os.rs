@@ -106,8 +106,8 @@ impl Fs for OsFs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let sync = || match lock::open_directory(dir) {
-            // The handle that has been open since the lock was taken: it is told of every failure since, and there is no
-            // descriptor to be short of.
+            // The handle that has been open since the lock was taken: it is told of every failure since, and there is
+            // no descriptor to be short of.
             Some(handle) => handle.sync_all(),
             None => std::fs::File::open(dir)?.sync_all(),
         };

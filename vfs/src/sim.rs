@@ -2,7 +2,8 @@
 //! and injects faults.
 //!
 //! [`SimFs`] is the handle: the [`Fs`] that the engine sees, and the levers that a test pulls. Beneath it, `disk`
-//! holds the state, `pages` the contents (of `image`s), `directory` the names, `faults` says what fails and `power` what survives.
+//! holds the state, `pages` the contents (of `image`s), `directory` the names, `faults` says what fails and `power`
+//! what survives.
 //!
 //! The model is harsher than any one file system: unsynced pages, lengths and names survive a power cut each on their
 //! own, syncing a file does not save its name, and a sync that failed is never made good by a later one.

@@ -1,10 +1,10 @@
 //! A key as Kudu made it before KUDU-636: its own memory for the list of raw columns, the bytes, the key and the probe.
 //!
 //! Modelled on `EncodedKeyBuilder`, `EncodedKey` and `RowSetKeyProbe` of `kudu/common/encoded_key.cc` and
-//! `kudu/tablet/rowset.h`. What is different is in favour of this variant: the list of columns has its final length from
-//! the start, where the C++ one grew to 1, 2 and 4, and columns are encoded by this project's encoder, which is quicker
-//! than a virtual call for each. `MemRowSet::Insert` encoded the key once more into a buffer on the stack; here that buffer
-//! is one that the thread keeps.
+//! `kudu/tablet/rowset.h`. What is different is in favour of this variant: the list of columns has its final length
+//! from the start, where the C++ one grew to 1, 2 and 4, and columns are encoded by this project's encoder, which is
+//! quicker than a virtual call for each. `MemRowSet::Insert` encoded the key once more into a buffer on the stack; here
+//! that buffer is one that the thread keeps.
 
 use encoded_key::{KeyBuilder, KeyError, KeyLayout, Value};
 

@@ -213,7 +213,8 @@ pub(super) trait Writer {
 
 /// Reads rows.
 pub(super) trait Reader {
-    /// Ends what the engine holds for a series of reads, such as a transaction. The next read sees all that is committed.
+    /// Ends what the engine holds for a series of reads, such as a transaction. The next read sees all that is
+    /// committed.
     fn refresh(&mut self) -> anyhow::Result<()>;
 
     /// Looks at the value of a key, and tells whether there is one.

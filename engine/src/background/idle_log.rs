@@ -1,7 +1,7 @@
 //! The log of an engine that nobody writes to: next to nothing of it is kept.
 //!
-//! Owns the decision that the log is idle. What is flushed needs no log, and space that was taken ahead helps nobody: a small
-//! database would be mostly that. A little is kept, so that a commit now and then is synced without metadata.
+//! Owns the decision that the log is idle. What is flushed needs no log, and space that was taken ahead helps nobody: a
+//! small database would be mostly that. A little is kept, so that a commit now and then is synced without metadata.
 //!
 //! Invariant: done once for each time that the log falls idle.
 

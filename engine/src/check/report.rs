@@ -36,8 +36,8 @@ pub struct CheckReport {
     /// Bytes read, of all files together.
     pub bytes: u64,
     /// Files of ours that nothing names. They do no harm; the next open removes them. For an engine that is
-    /// [open for reading only](crate::Engine::open_read_only) beside a writer, what that was working on counts too: nothing
-    /// named it yet, and no open removes it.
+    /// [open for reading only](crate::Engine::open_read_only) beside a writer, what that was working on counts too:
+    /// nothing named it yet, and no open removes it.
     pub extra_files: Vec<String>,
     /// What is wrong, with the place. Empty if all is well.
     pub problems: Vec<Problem>,

@@ -11,12 +11,12 @@ use codec::Version;
 /// [`Engine::last_committed`](crate::Engine::last_committed) gives one that covers every write of a table's handle that
 /// has returned. A commit is durable once its ticket is at or below
 /// [`Engine::last_durable`](crate::Engine::last_durable), and it has survived whatever happened if it is at or below
-/// [`Engine::recovered_to`](crate::Engine::recovered_to) of the next open. Tickets are never used again in the life of a
-/// database, so that they can be kept elsewhere, as numbers, and compared then.
+/// [`Engine::recovered_to`](crate::Engine::recovered_to) of the next open. Tickets are never used again in the life of
+/// a database, so that they can be kept elsewhere, as numbers, and compared then.
 ///
-/// **Those of two databases cannot be compared**, and a [checkpoint](crate::Engine::checkpoint) is a database of its own.
-/// Commits up to it have the same tickets in both; later ones of either have nothing to do with those of the other, although
-/// their numbers may be the same. So keep with a ticket which database it is of.
+/// **Those of two databases cannot be compared**, and a [checkpoint](crate::Engine::checkpoint) is a database of its
+/// own. Commits up to it have the same tickets in both; later ones of either have nothing to do with those of the
+/// other, although their numbers may be the same. So keep with a ticket which database it is of.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {

@@ -1,7 +1,8 @@
 //! What the leader checks before a checked batch is written.
 //!
-//! A checked operation, or what a transaction has read, was evaluated by its caller at a pinned view, and carries what it
-//! saw. The leader compares with the memtables alone, never with the disk: it refuses as stale if something newer may differ.
+//! A checked operation, or what a transaction has read, was evaluated by its caller at a pinned view, and carries what
+//! it saw. The leader compares with the memtables alone, never with the disk: it refuses as stale if something newer
+//! may differ.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -89,8 +90,8 @@ pub(super) fn validate(submission: &Submission) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The views of a submission's targets. What is asked for in a row is pinned once: in the stage nothing changes but by a
-/// flush, which takes out what is old.
+/// The views of a submission's targets. What is asked for in a row is pinned once: in the stage nothing changes but by
+/// a flush, which takes out what is old.
 struct Views<'a> {
     submission: &'a Submission,
     last: Option<(usize, Arc<TabletView>)>,

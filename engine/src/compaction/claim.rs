@@ -1,7 +1,7 @@
 //! What is compacted next, over all tablets, and by how much they are behind.
 //!
-//! Owns the way from a view to a registered job: the policy that follows from the options, the look at a tablet's shape, the
-//! choice among tablets. Reads no file.
+//! Owns the way from a view to a registered job: the policy that follows from the options, the look at a tablet's
+//! shape, the choice among tablets. Reads no file.
 //!
 //! Invariant: between the look and the registration a tablet's notes stay locked, so no run gets into two jobs.
 
@@ -106,7 +106,8 @@ pub(super) fn register(
     CompactionJob { tablet: Arc::clone(tablet), view, work, run_ids }
 }
 
-/// Takes the next compaction: the smallest that has to be, over all tablets; else one that tidies up, if that is wanted.
+/// Takes the next compaction: the smallest that has to be, over all tablets; else one that tidies up, if that is
+/// wanted.
 pub(crate) fn claim(core: &Core, eagerness: Eagerness) -> Option<CompactionJob> {
     if !core.health.is_healthy() || !core.backoff.is_over(core.clock.now()) {
         return None;

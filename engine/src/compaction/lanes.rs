@@ -1,7 +1,7 @@
 //! Runs the slices of a compaction: on the thread that has the job, and on as many more as are free.
 //!
-//! Owns the order. Each lane works through neighbouring slices in key order, so that what one slice leaves open the next
-//! goes on with; a lane that is done takes the back half of the longest other one.
+//! Owns the order. Each lane works through neighbouring slices in key order, so that what one slice leaves open the
+//! next goes on with; a lane that is done takes the back half of the longest other one.
 //!
 //! Between two slices a lane steps aside: a flush that is behind has the machine first, and smaller compactions go
 //! before the rest of a larger one, so that runs do not pile up behind a merge that takes minutes.

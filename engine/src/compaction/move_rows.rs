@@ -1,8 +1,8 @@
 //! Moves rows of a few rowsets in the pass that merges their index runs.
 //!
 //! Owns the new rowsets of one compaction while they are written. As the merge comes to a kept entry that points into a
-//! rowset that is being moved, the row's bytes are copied, unread but for its version, and the entry gets the new place.
-//! The rows come in key order, so there is nothing to sort and nothing to compare.
+//! rowset that is being moved, the row's bytes are copied, unread but for its version, and the entry gets the new
+//! place. The rows come in key order, so there is nothing to sort and nothing to compare.
 //!
 //! A [`Mover`] goes on from one slice to the next if that begins after it on the same lane, so that there are about as
 //! many new rowsets as their bytes need, and not one for each slice.

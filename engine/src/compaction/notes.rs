@@ -3,8 +3,8 @@
 //! Owns the registration of jobs, and the time for which an input that failed is left alone. Nothing of it is on disk:
 //! after a reopen no job runs, nothing has failed, and no snapshot holds anything.
 //!
-//! Lock order: the notes' lock is taken before a view cell, and never while another is held but the manifest's. That of the
-//! flag which stops all is a leaf.
+//! Lock order: the notes' lock is taken before a view cell, and never while another is held but the manifest's. That of
+//! the flag which stops all is a leaf.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

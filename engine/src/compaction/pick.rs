@@ -1,9 +1,9 @@
 //! Which runs of a tablet to merge next, and the rows of which rowsets to move on the way.
 //!
 //! Owns the order of needs: runs by size and by what they overwrite (`pkindex`), then rowsets that lie too deep on one
-//! another, then garbage, then small rowsets side by side, then rows that a flush left uncompressed, then what a dropped
-//! snapshot no longer holds. Whatever the reason, the same pass moves what is worth it under the runs that are merged
-//! anyway, up to a bound of bytes (`choice`).
+//! another, then garbage, then small rowsets side by side, then rows that a flush left uncompressed, then what a
+//! dropped snapshot no longer holds. Whatever the reason, the same pass moves what is worth it under the runs that are
+//! merged anyway, up to a bound of bytes (`choice`).
 //!
 //! Decides only: it sees a [`Shape`], keeps no state, and gives the same answer for the same shape.
 //!
@@ -82,7 +82,8 @@ pub(crate) fn pick_whole(shape: &Shape, policy: &Policy) -> Option<Work> {
     Some(work(shape, policy, &policy.idle, inputs, Group::default()))
 }
 
-/// By how much a tablet is behind, in runs and in rowsets over one key beyond where writers are slowed. What fails again and again does not count.
+/// By how much a tablet is behind, in runs and in rowsets over one key beyond where writers are slowed. What fails
+/// again and again does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Debt {
     pub(crate) runs: usize,

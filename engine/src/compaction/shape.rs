@@ -54,8 +54,8 @@ impl RowsetShape {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunDetail {
     pub(crate) deletions: u64,
-    /// Entries that a reader must need, or they would not be there: those beside a newer one of their key, and deletions
-    /// with nothing below.
+    /// Entries that a reader must need, or they would not be there: those beside a newer one of their key, and
+    /// deletions with nothing below.
     pub(crate) held: u64,
     /// `held`, if most of those readers have gone since: a merge of this run alone drops the entries.
     pub(crate) freed: u64,

@@ -59,7 +59,11 @@ impl Engine {
         let dir = dir.as_ref();
         options.validate()?;
         let _span = tracing::info_span!("recovery", dir = %dir.display(), read_only = false).entered();
-        recovery::prepare_directory(&*options.fs, dir, options.create_if_missing)?;
+        if options.create_if_missing {
+            recovery::make_directory(&*options.fs, dir)?;
+        } else {
+            recovery::find_directory(&*options.fs, dir)?;
+        }
         // A newer format is refused before even the lock is taken.
         let current = manifest::read_current(&*options.fs, dir)?;
         if current.is_none() && !options.create_if_missing {

@@ -143,8 +143,8 @@ fn install(
     let are_named = match installed {
         Ok(are_named) => are_named.expect("the edit is always made"),
         Err(error) => {
-            // For lack of space or of descriptors the edit never was; after any other failure it may be on disk, and its
-            // files are kept.
+            // For lack of space or of descriptors the edit never was; after any other failure it may be on disk, and
+            // its files are kept.
             if error.kind() == ErrorKind::NoSpace || error.is_passing() {
                 discard_all();
             }
@@ -168,8 +168,8 @@ fn sync(core: &Core, job: &FlushJob) -> Result<(), Error> {
     Ok(core.log.sync(log_end)?)
 }
 
-/// A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is for the drop
-/// to retire them, or for the table to go on with them if the drop fails.
+/// A tablet may be gone by now. One whose drop has only begun is still there: its files are named, and it is for the
+/// drop to retire them, or for the table to go on with them if the drop fails.
 fn tablet_edits(ready: &[Ready<'_>], state: &State) -> Vec<TabletEdit> {
     ready
         .iter()

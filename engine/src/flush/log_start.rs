@@ -1,7 +1,8 @@
 //! Where the log has to start: which of its segments memtables need, and the deletion of those that none does.
 //!
 //! Invariant: the manifest names a later start before a segment is deleted.
-//! Invariant: the segment that the manifest names is on disk, with its header and its name; or it names a later one already.
+//! Invariant: the segment that the manifest names is on disk, with its header and its name; or it names a later one
+//! already.
 //!
 //! Lock order: the commit's stage is held to look, and given back before the manifest's lock is taken.
 

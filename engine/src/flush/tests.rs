@@ -105,8 +105,8 @@ fn the_start_of_the_log_never_goes_back_to_a_segment_that_is_gone() {
     assert!(core.health.is_healthy());
 }
 
-/// On a disk that fills up, a segment may get its header and no record. Nothing has synced its name when nothing is left
-/// to flush.
+/// On a disk that fills up, a segment may get its header and no record. Nothing has synced its name when nothing is
+/// left to flush.
 #[test]
 fn the_start_of_the_log_is_on_disk_before_the_manifest_names_it() {
     let disk = SimFs::new(1);

@@ -1,7 +1,7 @@
 //! Writes a sealed memtable as rowsets and one index run, in one pass over its keys.
 //!
-//! Owns which of its versions are kept. Never syncs the directory, and never tells anybody: until an edit names the files,
-//! whoever asked for them may [discard](Flushed::discard) them.
+//! Owns which of its versions are kept. Never syncs the directory, and never tells anybody: until an edit names the
+//! files, whoever asked for them may [discard](Flushed::discard) them.
 //!
 //! Invariant: of several versions of a key those are kept that `pkindex::Retention` needs, as in a compaction.
 //! Invariant: when writing fails, nothing that was written stays.
@@ -83,15 +83,15 @@ impl FlushOptions {
         FlushOptions { run: run_options(options, owner), rows: rowset_options(options, owner) }
     }
 
-    /// For a memtable that is flushed on top of `tablet`: what will be written again soon is not compressed, which would be
-    /// once too often.
+    /// For a memtable that is flushed on top of `tablet`: what will be written again soon is not compressed, which
+    /// would be once too often.
     pub(super) fn on_top(options: &Options, tablet: &Tablet, memtable: &Arc<Memtable>) -> FlushOptions {
         let owner = tablet.owner();
         let mut flush = FlushOptions::new(options, &owner);
         let Some((first, last)) = memtable.ends() else { return flush };
         match compaction::depth_under(&tablet.view.pin(), &first, &last) {
-            // Keys that come in order lie over the end of the last flush at most. Files of such an index are not merged, they
-            // move whole from run to run, down to the oldest.
+            // Keys that come in order lie over the end of the last flush at most. Files of such an index are not
+            // merged, they move whole from run to run, down to the oldest.
             0 | 1 => flush.run = base_run_options(options, &owner),
             // Over as many rowsets as never stay the new ones will be moved for certain.
             compaction::DEPTH_MAX_IDLE.. => flush.rows.file.compression = sstable::Compression::None,

@@ -3,8 +3,8 @@
 //! `nyala <format version> <required features, hex> <manifest number> <checksum, hex>`, then a newline. The checksum
 //! covers the text before it, with the space.
 //!
-//! Every later version keeps the first three words, the checksum at the end and the length below 256 bytes, so that a newer
-//! file is told from a damaged one.
+//! Every later version keeps the first three words, the checksum at the end and the length below 256 bytes, so that a
+//! newer file is told from a damaged one.
 //!
 //! Invariant: it is replaced as a whole, by a rename of a synced file, so that it is the old line or the new one.
 

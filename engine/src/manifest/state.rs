@@ -77,9 +77,9 @@ impl State {
         Ok(())
     }
 
-    /// Checks what holds for all of it together once the last edit of a manifest is applied, whatever the edits are that
-    /// were written: numbers that are in use lie below those that are given out next, a tablet belongs to one table, and
-    /// a file is named once.
+    /// Checks what holds for all of it together once the last edit of a manifest is applied, whatever the edits are
+    /// that were written: numbers that are in use lie below those that are given out next, a tablet belongs to one
+    /// table, and a file is named once.
     pub(crate) fn check_whole(&self) -> Result<(), Error> {
         self.contradictions().first().map_or(Ok(()), |what| Err(misfit(what)))
     }

@@ -1,7 +1,8 @@
 //! The cache of blocks: its two pools stay within their total, whoever loads and forgets at a time.
 //!
-//! What is below it, the pools with a lock for each shard and one load for all who ask for a block, is another library's,
-//! and no model sees it: here nobody asks for a block that another one loads. `tests/stress` does that, with real threads.
+//! What is below it, the pools with a lock for each shard and one load for all who ask for a block, is another
+//! library's, and no model sees it: here nobody asks for a block that another one loads. `tests/stress` does that, with
+//! real threads.
 
 use std::path::Path;
 use std::sync::Arc;

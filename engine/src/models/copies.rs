@@ -1,5 +1,5 @@
-//! Checkpoints made while commits and flushes go on: a copy holds a prefix of the commits, and a transaction whole or not at
-//! all.
+//! Checkpoints made while commits and flushes go on: a copy holds a prefix of the commits, and a transaction whole or
+//! not at all.
 
 use std::sync::Arc;
 

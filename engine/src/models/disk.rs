@@ -1,7 +1,7 @@
 //! The simulated disk, with a choice of who goes on before each change of it.
 //!
-//! Reads give no choice, but where a model says that nobody waits for another one's block: the cache makes others wait by
-//! a lock of its own, which no model sees.
+//! Reads give no choice, but where a model says that nobody waits for another one's block: the cache makes others wait
+//! by a lock of its own, which no model sees.
 
 use std::io;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! Three schedulers share the schedules, because each finds what the others hardly find. A random one makes all threads
 //! advance alike. PCT lets the one with the highest priority go on until it waits, and changes priorities at a few
-//! moments. Between them are *bursts*: a thread goes on for a while, mostly, so that a thread that stops at a bad moment
-//! sees others do whole flushes.
+//! moments. Between them are *bursts*: a thread goes on for a while, mostly, so that a thread that stops at a bad
+//! moment sees others do whole flushes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

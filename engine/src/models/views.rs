@@ -5,8 +5,8 @@ use super::runner::check;
 use super::world::{assert_clean, busy, get, get_at, join, open, rows, rows_at, spawn, table, tiny};
 use crate::{Options, Table};
 
-/// One key is overwritten, by what `overwrite` does with each value from 2 to 4; `look` must see it at every moment, and
-/// never an older value than before.
+/// One key is overwritten, by what `overwrite` does with each value from 2 to 4; `look` must see it at every moment,
+/// and never an older value than before.
 fn one_key(options: Options, looks: usize, look: fn(&Table) -> u64, overwrite: fn(&Table, u64)) {
     let engine = open(&Disk::new(), options);
     let table = table(&engine, "t");

@@ -64,8 +64,8 @@ pub(crate) fn exists<V: Deref<Target = TabletView>>(
     Ok(latest(point, probe)?.is_some_and(|(_, is_deleted)| !is_deleted))
 }
 
-/// The newest version of a key that the reader sees, and whether it is a deletion. `None` if there never was one that has not
-/// been forgotten: a deletion that nothing lies below is forgotten at some time.
+/// The newest version of a key that the reader sees, and whether it is a deletion. `None` if there never was one that
+/// has not been forgotten: a deletion that nothing lies below is forgotten at some time.
 ///
 /// # Errors
 /// `Corruption`, `Io`.

@@ -1,8 +1,8 @@
 //! The keys of a view in order, each with what the reader sees of it.
 //!
 //! Invariant: sources stand newest first, and all versions of a newer source are above those of an older one; so of the
-//! sources that have a key, the first with a version at or below the reader's decides. What a transaction has written itself
-//! stands before all of them, as one more memtable.
+//! sources that have a key, the first with a version at or below the reader's decides. What a transaction has written
+//! itself stands before all of them, as one more memtable.
 
 use std::sync::Arc;
 

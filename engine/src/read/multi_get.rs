@@ -1,7 +1,7 @@
 //! Reads many keys at once.
 //!
-//! The keys are looked up in their order, so that neighbours find index blocks warm, and the rows are fetched in the order
-//! in which they lie, so that neighbours share a block. The answers come in the order of the keys asked.
+//! The keys are looked up in their order, so that neighbours find index blocks warm, and the rows are fetched in the
+//! order in which they lie, so that neighbours share a block. The answers come in the order of the keys asked.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Cuts a range of keys into disjoint ranges of similar size, to be scanned in parallel.
 //!
-//! Sizes are estimated from the block boundaries of the index and, where the memtables hold a good part of the range, from
-//! a walk over their keys. Invariant: the ranges are disjoint and together cover the range, in key order, whatever the
-//! estimates.
+//! Sizes are estimated from the block boundaries of the index and, where the memtables hold a good part of the range,
+//! from a walk over their keys. Invariant: the ranges are disjoint and together cover the range, in key order, whatever
+//! the estimates.
 
 use std::ops::Bound;
 use std::sync::Arc;

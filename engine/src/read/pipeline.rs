@@ -1,11 +1,12 @@
 //! The core of a scan: keys from the merge, then rows in batches.
 //!
 //! A batch is made in two steps. Gathering walks the merge, drops what the key columns alone rule out, and stages keys
-//! with where their rows lie. Draining fetches those rows in key order, drops what the whole row rules out, and gives the
-//! rest to the sink. A scan that needs no row skips the stage. Both steps end by rows and by bytes, so memory does
+//! with where their rows lie. Draining fetches those rows in key order, drops what the whole row rules out, and gives
+//! the rest to the sink. A scan that needs no row skips the stage. Both steps end by rows and by bytes, so memory does
 //! not grow with the table; all buffers are reused, so nothing is allocated per row.
 //!
-//! Invariant: what is given to the sink before a failure is right; the failure comes after it, whenever more is asked for.
+//! Invariant: what is given to the sink before a failure is right; the failure comes after it, whenever more is asked
+//! for.
 //! Invariant: after the end comes the end.
 
 use std::sync::Arc;
@@ -162,8 +163,8 @@ impl Pipeline {
         &self.plan
     }
 
-    /// Whether somebody wants to know how far the caller has come. Whoever gives out rows of a batch says so then, before
-    /// it does, by [`Pipeline::note_through`].
+    /// Whether somebody wants to know how far the caller has come. Whoever gives out rows of a batch says so then,
+    /// before it does, by [`Pipeline::note_through`].
     pub(super) fn notes(&self) -> bool {
         self.reads.is_some()
     }

@@ -4,8 +4,8 @@
 //! columns through [`Columns`], whose answer may be "not known yet", so that one tree serves before the row is fetched
 //! (key columns only) and after.
 //!
-//! Invariant: no predicate is nested deeper than [`DEPTH_MAX`]. What would be is forgotten where it is put together, so that
-//! nothing that goes through one (nor dropping it) can run out of stack; the scan that it was for tells.
+//! Invariant: no predicate is nested deeper than [`DEPTH_MAX`]. What would be is forgotten where it is put together, so
+//! that nothing that goes through one (nor dropping it) can run out of stack; the scan that it was for tells.
 //! Invariant: what is decided from a part of the columns stays decided when the rest is known. (Kleene's logic is
 //! monotone: replacing "unknown" by a value never turns a true into a false or back.)
 
@@ -49,7 +49,8 @@ const DEPTH_MAX: usize = 100;
 /// (-NaN, -inf, .., -0.0, +0.0, .., inf, NaN), so that `eq(0.0)` does not find -0.0. An integer column may be compared
 /// with any integer, a float column with `f32` and `f64`, a decimal column with a decimal of any scale. Everything else
 /// must have the column's type; if not, or if there is no such column, the scan answers `InvalidArgument` when it is
-/// started. So it does if `and`, `or` and `not` lie in one another more than 100 deep; a chain of a thousand `or` is one.
+/// started. So it does if `and`, `or` and `not` lie in one another more than 100 deep; a chain of a thousand `or` is
+/// one.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {

@@ -1,8 +1,8 @@
 //! What a started scan gives: owned rows, lent rows, or batches.
 //!
-//! Owns one batch at a time. Its memory is used again when no row of it is held any more. In a transaction, says of each row
-//! that the caller has come to it, before it is given out: batches are read ahead, and what nobody was told of need not be as
-//! it was.
+//! Owns one batch at a time. Its memory is used again when no row of it is held any more. In a transaction, says of
+//! each row that the caller has come to it, before it is given out: batches are read ahead, and what nobody was told of
+//! need not be as it was.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -81,8 +81,9 @@ impl Walk {
 /// The rows of a scan, from [`Scan::rows`](crate::Scan::rows).
 ///
 /// A failure comes after the rows before it, and ends the scan: it is told once. So whoever goes past errors, as
-/// `flatten` does, does not see that rows are missing; stop at the first, as `?` and `collect::<Result<_, _>>` do. After
-/// the end comes the end again. After the engine is closed the scan fails with `Closed` when it needs the next batch.
+/// `flatten` does, does not see that rows are missing; stop at the first, as `?` and `collect::<Result<_, _>>` do.
+/// After the end comes the end again. After the engine is closed the scan fails with `Closed` when it needs the next
+/// batch.
 #[must_use = "iterators are lazy"]
 pub struct Rows {
     /// `None` when it has ended or failed.

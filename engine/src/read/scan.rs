@@ -1,7 +1,7 @@
 //! The builder of scans.
 //!
-//! Owns what a scan was asked for (`start` has what comes of it). An argument that is wrong is remembered and told when the scan is
-//! started, so that a scan can be written as one expression.
+//! Owns what a scan was asked for (`start` has what comes of it). An argument that is wrong is remembered and told when
+//! the scan is started, so that a scan can be written as one expression.
 
 mod start;
 
@@ -52,10 +52,10 @@ pub(crate) trait ScanSource: Send + Sync {
 
 /// A scan that is being put together: which keys, which rows of them, which columns, in which direction.
 ///
-/// Without further calls it gives all rows of the table in key order, with all columns. Whatever narrows it can be given
-/// several times; all of it must hold. A wrong argument is told by the call that starts the scan: [`rows`](Scan::rows),
-/// [`records`](Scan::records), [`cursor`](Scan::cursor), [`batches`](Scan::batches), [`first`](Scan::first),
-/// [`last`](Scan::last), [`count`](Scan::count) or [`partitions`](Scan::partitions).
+/// Without further calls it gives all rows of the table in key order, with all columns. Whatever narrows it can be
+/// given several times; all of it must hold. A wrong argument is told by the call that starts the scan:
+/// [`rows`](Scan::rows), [`records`](Scan::records), [`cursor`](Scan::cursor), [`batches`](Scan::batches),
+/// [`first`](Scan::first), [`last`](Scan::last), [`count`](Scan::count) or [`partitions`](Scan::partitions).
 ///
 /// A scan sees one state of the table: the latest when it is started, or a snapshot's.
 ///
@@ -119,15 +119,16 @@ impl Scan {
         Scan { error: Some(error), ..Scan::new(source) }
     }
 
-    /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key. A prefix
-    /// that is one string is no prefix of the string: for that there is [`starts_with`](Scan::starts_with).
+    /// Only rows whose first key columns have the values of `record`, which may have fewer columns than the key. A
+    /// prefix that is one string is no prefix of the string: for that there is [`starts_with`](Scan::starts_with).
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// assert_eq!(metrics.scan().prefix((17,)).count()?, 100);
@@ -144,10 +145,11 @@ impl Scan {
         self.narrow_to(|schema| bounds::starts_with(schema, &record, &text))
     }
 
-    /// Only rows with keys in `range`, in the order of keys: where a column is descending, the greater value comes first.
+    /// Only rows with keys in `range`, in the order of keys: where a column is descending, the greater value comes
+    /// first.
     ///
-    /// The ends may have fewer columns than the key: an included end then includes all keys that start with its columns,
-    /// an excluded one excludes all of them. Ends in the wrong order make an empty range.
+    /// The ends may have fewer columns than the key: an included end then includes all keys that start with its
+    /// columns, an excluded one excludes all of them. Ends in the wrong order make an empty range.
     ///
     /// ```no_run
     /// # fn example(metrics: nyala::Table) -> Result<(), nyala::Error> {
@@ -181,16 +183,17 @@ impl Scan {
 
     /// Only rows for which `predicate` is true. It may name columns that are not given.
     ///
-    /// Comparisons of leading key columns also narrow the range of keys that is read, and so do those of the columns that
-    /// follow a [`prefix`](Scan::prefix): of a key (host, time), `prefix((17,)).filter(column("time").ge(noon))` reads
-    /// nothing before noon. Joined by `or` or `not`, comparisons only choose among what is read.
+    /// Comparisons of leading key columns also narrow the range of keys that is read, and so do those of the columns
+    /// that follow a [`prefix`](Scan::prefix): of a key (host, time), `prefix((17,)).filter(column("time").ge(noon))`
+    /// reads nothing before noon. Joined by `or` or `not`, comparisons only choose among what is read.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// let loaded = metrics.scan().prefix((17,)).filter(column("load").ge(0.9).and(column("time").lt(95)));
@@ -219,7 +222,8 @@ impl Scan {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// let newest = metrics.scan().prefix((17,)).reverse().limit(3).rows()?;

@@ -1,7 +1,8 @@
 //! Whether anything was written since a version: what a transaction asks of what it has read.
 //!
-//! Invariant: whatever was applied before the view was pinned is seen, published or not; nothing that a view holds above a
-//! version is missed. (A key that came and went again may be forgotten by then; its reader saw what is there now.)
+//! Invariant: whatever was applied before the view was pinned is seen, published or not; nothing that a view holds
+//! above a version is missed. (A key that came and went again may be forgotten by then; its reader saw what is there
+//! now.)
 //!
 //! Memtables and runs without a version above the one asked for are not looked at, so that a question about the last
 //! moments touches memory alone.

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 /// A row or a key that is filled column by column, in any order; see [`Schema::row`] and [`Schema::key`].
 ///
-/// Columns that get no value have their default, or are null if they can be; else the record is refused. It owns its values, and can be
-/// cleared and filled again without new memory.
+/// Columns that get no value have their default, or are null if they can be; else the record is refused. It owns its
+/// values, and can be cleared and filled again without new memory.
 ///
 /// ```
 /// use nyala::{Schema, Type};

@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::row::Projection;
 use crate::schema::Schema;
 
-/// Where the columns of a [`Record`](crate::Record) come from, if it knows: of a [`RowBuilder`](crate::RowBuilder) the schema
-/// that it was made with, of a row that was read the table, and the columns that were asked for.
+/// Where the columns of a [`Record`](crate::Record) come from, if it knows: of a [`RowBuilder`](crate::RowBuilder) the
+/// schema that it was made with, of a row that was read the table, and the columns that were asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'r> {
     schema: &'r Schema,

@@ -1,10 +1,10 @@
 //! What a struct's columns are, known when the program is compiled.
 //!
-//! Owns the fingerprint: one number for names, types and order of columns, so that it costs one comparison a row to know
-//! that a struct is what the table holds.
+//! Owns the fingerprint: one number for names, types and order of columns, so that it costs one comparison a row to
+//! know that a struct is what the table holds.
 //!
-//! Invariant: a shape's fingerprint is that of the schema which is made of it, so both come from one function. Ids, versions
-//! and defaults are no part of it.
+//! Invariant: a shape's fingerprint is that of the schema which is made of it, so both come from one function. Ids,
+//! versions and defaults are no part of it.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Column, Schema};
@@ -57,7 +57,8 @@ impl Shape {
     /// The shape of these columns, of which the first `key_columns` are the key.
     ///
     /// # Panics
-    /// If there is no key column, if one can be null, or if another is descending. As a constant, it does not compile then.
+    /// If there is no key column, if one can be null, or if another is descending. As a constant, it does not compile
+    /// then.
     #[must_use]
     pub const fn new(columns: &'static [ColumnShape], key_columns: usize) -> Shape {
         assert!(key_columns >= 1, "a table needs a primary key");

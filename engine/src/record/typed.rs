@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::row::RowRef;
 use encoded_key::Value;
 
-/// A struct that is a row of a table: its columns have names and types. Derive it with [`derive(Record)`](macro@crate::Record).
+/// A struct that is a row of a table: its columns have names and types. Derive it with
+/// [`derive(Record)`](macro@crate::Record).
 ///
 /// [`Schema::of`](crate::Schema::of) gives the schema to make or open a table with. Where such a record is written, its
 /// columns are compared with the table's, by name too: one that is not the table's is refused with
@@ -75,8 +76,8 @@ impl<R: TypedRecord> Record for KeyOf<'_, R> {
 /// A type that rows can be read as. Derive it with [`derive(FromRow)`](macro@crate::FromRow), or
 /// [`derive(Record)`](macro@crate::Record).
 ///
-/// A type that borrows, such as a struct with a `&str`, borrows from the row; nothing is copied. One that does not can be
-/// read from any row: `T: for<'r> FromRow<'r>`.
+/// A type that borrows, such as a struct with a `&str`, borrows from the row; nothing is copied. One that does not can
+/// be read from any row: `T: for<'r> FromRow<'r>`.
 ///
 /// ```
 /// use nyala::{FromRow, Result, Row, RowRef};
@@ -106,7 +107,7 @@ pub trait FromRow<'r>: Sized {
     /// Reads it.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the column if the row lacks one or its
-    /// value is of another type; [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) if its bytes are damaged.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the column if the row lacks one or
+    /// its value is of another type; [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) if its bytes are damaged.
     fn from_row(row: RowRef<'r>) -> Result<Self>;
 }

@@ -1,15 +1,16 @@
 //! Opens a directory for reading only, perhaps beside a writer.
 //!
-//! Owns the order in which a state is had that was in force at one moment, and the decision to try again. Replays the log
-//! into memtables that are never flushed.
+//! Owns the order in which a state is had that was in force at one moment, and the decision to try again. Replays the
+//! log into memtables that are never flushed.
 //!
 //! What is read, in this order, each thing from then on as it is: `CURRENT`; the manifest that it names, up to its end;
-//! the log from where that says, up to its end; every file that it names. The state of the manifest is older than the end
-//! of the log, so the log holds all that was committed since, and each commit before the call is in one or the other. Where
-//! a writer deletes a file before it is opened here, or makes a table whose rows are read but not the edit, that is
-//! noticed, and all is read again.
+//! the log from where that says, up to its end; every file that it names. The state of the manifest is older than the
+//! end of the log, so the log holds all that was committed since, and each commit before the call is in one or the
+//! other. Where a writer deletes a file before it is opened here, or makes a table whose rows are read but not the
+//! edit, that is noticed, and all is read again.
 //!
-//! Invariant: nothing is written, made, locked or removed: there is no other file system below than one that refuses it.
+//! Invariant: nothing is written, made, locked or removed: there is no other file system below than one that refuses
+//! it.
 //!
 //! Damage that a writer would never leave looks like a race at first. It is told once the same directory has been seen
 //! with it three times.
@@ -47,8 +48,8 @@ const SAME_TRIES: u32 = 3;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// At which size a memtable is sealed. None is ever flushed, and a read looks into each: the fewer the better. The rest is
-/// room for the batch that is larger.
+/// At which size a memtable is sealed. None is ever flushed, and a read looks into each: the fewer the better. The rest
+/// is room for the batch that is larger.
 const SEAL_BYTES: usize = MEMTABLE_BYTES_MAX / 2;
 
 /// What a try has seen of the directory: numbers and lengths, in the order in which they were met.
@@ -56,7 +57,7 @@ type Seen = Vec<u64>;
 
 /// Opens the database in `dir` as it is.
 pub(crate) fn open(options: &Options, dir: &Path, cache: &Arc<sstable::Cache>) -> Result<Recovered, Error> {
-    super::prepare_directory(&*options.fs, dir, false)?;
+    super::find_directory(&*options.fs, dir)?;
     let clock = Clock::of(options.runtime);
     let start = clock.now();
     let (mut tries, mut same, mut pause) = (0, 0, PAUSE_MIN);

@@ -5,8 +5,8 @@
 //! have filled half of it they are written out, between two batches, by a thread beside the replay of what follows.
 //!
 //! The manifest names a table, and a ceiling of versions, before the log may speak of them. If the log does and the
-//! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption. So it is with the schema of a
-//! row.
+//! manifest does not, the manifest has lost edits: nothing is skipped then, it is corruption. So it is with the schema
+//! of a row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -237,7 +237,8 @@ impl Part {
     }
 }
 
-/// A thread that writes out a part. Whoever drops this waits for it: an open that fails leaves nobody at work behind it.
+/// A thread that writes out a part. Whoever drops this waits for it: an open that fails leaves nobody at work behind
+/// it.
 struct Writing(Option<JoinHandle<Result<Written, Error>>>);
 
 impl Writing {

@@ -67,7 +67,8 @@ pub struct TornTail {
     pub reason: String,
     /// How many bytes were cut off: up to the last one that is not zero, later segments included.
     pub bytes: u64,
-    /// The file in the directory that the bytes were saved to; none if they are all zero, or if they could not be saved.
+    /// The file in the directory that the bytes were saved to; none if they are all zero, or if they could not be
+    /// saved.
     pub saved_as: Option<String>,
     /// How many bytes were saved: at most 64 MiB.
     pub saved_bytes: u64,

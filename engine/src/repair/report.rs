@@ -26,8 +26,8 @@ pub struct RepairReport {
     pub losses: Vec<Loss>,
     /// What is worth knowing and costs nothing, such as a `CURRENT` that could be done without.
     pub notes: Vec<String>,
-    /// Where the log ends in something that looks as if it was never wholly written. No loss: an open leaves it out too,
-    /// and nothing in the log says that it was synced.
+    /// Where the log ends in something that looks as if it was never wholly written. No loss: an open leaves it out
+    /// too, and nothing in the log says that it was synced.
     pub torn: Option<TornLog>,
     /// Segments of the log that were read.
     pub log_segments: u64,
@@ -120,8 +120,8 @@ pub struct Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LossKind {
-    /// A part of the index. Which keys it had in the range is not known: their rows may be missing, older ones may show,
-    /// and deleted ones may be back.
+    /// A part of the index. Which keys it had in the range is not known: their rows may be missing, older ones may
+    /// show, and deleted ones may be back.
     Index,
     /// Rows of keys that are known. They are missing, or an older version shows.
     Rows,
@@ -236,7 +236,8 @@ impl Loss {
     }
 }
 
-/// So many losses of one kind are told one by one for each table; if there are twice as many, neighbours are told together.
+/// So many losses of one kind are told one by one for each table; if there are twice as many, neighbours are told
+/// together.
 const LOSSES_KEPT: usize = 20_000;
 /// And so many bytes of keys.
 const KEY_BYTES_KEPT: usize = 32 << 20;

@@ -3,8 +3,8 @@
 //! The manifest in force, if it can be read whole. Otherwise the readable beginning of it, or the newest one that there
 //! is; then the files in the directory are taken as well, since what was written later is named nowhere.
 //!
-//! Invariant: edits behind a damaged one are not applied. Of them only tables that were made or dropped are taken, which
-//! depend on nothing before them.
+//! Invariant: edits behind a damaged one are not applied. Of them only tables that were made or dropped are taken,
+//! which depend on nothing before them.
 
 use codec::FileId;
 
@@ -22,8 +22,8 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Why the manifest, which can be read whole, is nevertheless not all there was, as far as the directory shows: something
-    /// that it names is gone, and there are files that it never knew of.
+    /// Why the manifest, which can be read whole, is nevertheless not all there was, as far as the directory shows:
+    /// something that it names is gone, and there are files that it never knew of.
     pub(super) fn lost_edits(&self, patient: &Patient<'_>) -> Option<String> {
         let is_newer = |id: &FileId| *id >= self.state.next_file;
         let of = |kind| patient.listing.of(kind).into_iter().find(is_newer).map(|id| file_name(id, kind));

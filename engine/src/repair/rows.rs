@@ -64,8 +64,8 @@ impl<'a> RowSources<'a> {
         self.open.clear();
     }
 
-    /// Tells of rowsets that nothing has led to, if no manifest says what belongs together: they may be left over, or the
-    /// index file that led to them may be gone.
+    /// Tells of rowsets that nothing has led to, if no manifest says what belongs together: they may be left over, or
+    /// the index file that led to them may be gone.
     pub(super) fn tell_unread(&self, report: &mut RepairReport) {
         for (&id, info) in &self.known {
             if info.is_none() && !self.asked.contains(&id) {

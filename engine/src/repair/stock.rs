@@ -1,7 +1,7 @@
 //! Takes stock: the index files and rowsets of each table.
 //!
-//! With a whole manifest these are the files that it names, and no others. Without one, every file counts that says whose it
-//! is, or that points into a rowset which says so.
+//! With a whole manifest these are the files that it names, and no others. Without one, every file counts that says
+//! whose it is, or that points into a rowset which says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,8 +92,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Adds a table, if its schema can be read. If it is known already, the newer schema counts: the table was altered, and
-    /// that edit of the manifest is lost.
+    /// Adds a table, if its schema can be read. If it is known already, the newer schema counts: the table was altered,
+    /// and that edit of the manifest is lost.
     fn add(&mut self, desc: TableDesc, report: &mut RepairReport) -> Result<Option<TabletId>, Error> {
         if let Some(known) = self.tables.get_mut(&desc.id) {
             if let Ok(schema) = Schema::decode(&desc.schema)

@@ -1,5 +1,5 @@
-//! Directories that say, under checksums that hold, what no engine ever wrote: neither an open nor a repair panics, and what
-//! a repair makes of them is sound.
+//! Directories that say, under checksums that hold, what no engine ever wrote: neither an open nor a repair panics, and
+//! what a repair makes of them is sound.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Writes the new database: for each table rowsets and one index run, in key order, as a compaction of all would; then a log,
-//! a manifest and `CURRENT`.
+//! Writes the new database: for each table rowsets and one index run, in key order, as a compaction of all would; then
+//! a log, a manifest and `CURRENT`.
 //!
-//! Versions stay what they were, and new ones will lie above all that were found. `CURRENT` comes first, and says that a
-//! repair has not ended; the last step has it name the manifest. In between the directory is no database.
+//! Versions stay what they were, and new ones will lie above all that were found. `CURRENT` comes first, and says that
+//! a repair has not ended; the last step has it name the manifest. In between the directory is no database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Target {
     /// Makes the directory, and notes the tables.
     pub(super) fn create(dir: &Path, options: &Options, root: &Root, stock: &Stock) -> Result<Target, Error> {
         let fs = Arc::clone(&options.fs);
-        recovery::prepare_directory(&*fs, dir, true)?;
+        recovery::make_directory(&*fs, dir)?;
         recovery::sync_way(&*fs, dir)?;
         let lock = recovery::lock(&*fs, dir)?;
         manifest::mark_unfinished(&*fs, dir, Unfinished::Repair)?;

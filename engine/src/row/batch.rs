@@ -281,8 +281,8 @@ impl RowBatchBuilder {
         self.keys.bytes.len() + self.rows.bytes.len()
     }
 
-    /// Adds a row that was written with the schema `schema` and as `version`; 0 if it has none yet. Its bytes are copied if
-    /// the projection needs them; pass an empty slice if it doesn't.
+    /// Adds a row that was written with the schema `schema` and as `version`; 0 if it has none yet. Its bytes are
+    /// copied if the projection needs them; pass an empty slice if it doesn't.
     ///
     /// # Errors
     /// `Corruption` for a schema version that the table never had, or for a row of another version that is damaged; the

@@ -114,8 +114,8 @@ impl<'a> RowRef<'a> {
     }
 
     /// The version that the row was written as: that of the operation that wrote it, which no other operation ever has.
-    /// `None` for a row that a [transaction](crate::Transaction) reads and has written itself, and for nothing else: it has
-    /// no version before the commit. Versions grow, with gaps; see [`Table::compare_and_set`].
+    /// `None` for a row that a [transaction](crate::Transaction) reads and has written itself, and for nothing else: it
+    /// has no version before the commit. Versions grow, with gaps; see [`Table::compare_and_set`].
     ///
     /// [`Table::compare_and_set`]: crate::Table::compare_and_set
     #[must_use]
@@ -166,8 +166,8 @@ impl<'a> RowRef<'a> {
 
 /// A row that keeps its batch alive. Cheap to clone.
 ///
-/// Rows that live long keep the other rows of their batch in memory; copy what is kept for long. Whether a row from before
-/// an engine was closed is read afterwards makes no difference: it owns its bytes.
+/// Rows that live long keep the other rows of their batch in memory; copy what is kept for long. Whether a row from
+/// before an engine was closed is read afterwards makes no difference: it owns its bytes.
 ///
 /// ```
 /// # fn main() -> Result<(), nyala::Error> {

@@ -1,7 +1,7 @@
 //! Reads rows of any schema version as rows of one schema, the reader's.
 //!
-//! Owns the way from a stored row to the reader's layout. Rows of the reader's own version pass as they are, and cost one
-//! comparison; so do those of versions that differ in names only, past that.
+//! Owns the way from a stored row to the reader's layout. Rows of the reader's own version pass as they are, and cost
+//! one comparison; so do those of versions that differ in names only, past that.
 //!
 //! Lock order: the translations' lock is a leaf, taken only for rows of other versions, and by a scan once for each
 //! version that it meets.

@@ -67,7 +67,8 @@ fn value_without(column: &Column) -> Value<'_> {
     match column.default_value() {
         Some(value) => value,
         None if column.nullable => Value::Null,
-        // The column was dropped before the row was written. Whoever asks for it is told so; something has to stand here.
+        // The column was dropped before the row was written. Whoever asks for it is told so; something has to stand
+        // here.
         None => {
             const ZEROS: [u8; 16] = [0; 16];
             let width = column.ty.fixed_width().unwrap_or(0);

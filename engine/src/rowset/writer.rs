@@ -1,7 +1,7 @@
 //! Writes rows that come in key order into rowsets that share no key.
 //!
-//! A flush and a compaction write through it. It never syncs the directory, and never removes a file: when it fails, the
-//! job that gave it the numbers removes what it made.
+//! A flush and a compaction write through it. It never syncs the directory, and never removes a file: when it fails,
+//! the job that gave it the numbers removes what it made.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -64,8 +64,9 @@ impl<O: Deref<Target: Output>> RowsetWriter<O> {
     /// Appends a row and says where it now lies.
     ///
     /// # Errors
-    /// `Corruption` if the rows do not come by key ascending and, within a key, by version descending: a compaction takes
-    /// them in the order of index files, which may be damaged. `Io` or `NoSpace`. The writer must not be used again then.
+    /// `Corruption` if the rows do not come by key ascending and, within a key, by version descending: a compaction
+    /// takes them in the order of index files, which may be damaged. `Io` or `NoSpace`. The writer must not be used
+    /// again then.
     pub(crate) fn push(
         &mut self,
         key: &[u8],

@@ -45,8 +45,8 @@ impl SchemaBuilder {
         self
     }
 
-    /// Adds a column that is not part of the key, and what it holds in a row that [`Schema::row`] gives no value for it.
-    /// A value that does not fit is told by `build`.
+    /// Adds a column that is not part of the key, and what it holds in a row that [`Schema::row`] gives no value for
+    /// it. A value that does not fit is told by `build`.
     ///
     /// ```
     /// use nyala::{Schema, Type};

@@ -1,11 +1,11 @@
 //! The schema of a table that is in force, shared by all handles of the table.
 //!
-//! A handle keeps the schema that it was opened with, whatever becomes of the table, so that a tuple means for ever what it
-//! meant when it was written down. What it needs to know beside is in this cell: how newer rows are laid out, and which of
-//! its columns are no more.
+//! A handle keeps the schema that it was opened with, whatever becomes of the table, so that a tuple means for ever
+//! what it meant when it was written down. What it needs to know beside is in this cell: how newer rows are laid out,
+//! and which of its columns are no more.
 //!
-//! Invariant: it is replaced under the commit's stage, after the manifest names the new schema. So a leader that looks here
-//! sees what holds for its whole group, and no row is logged with a schema that the manifest does not know.
+//! Invariant: it is replaced under the commit's stage, after the manifest names the new schema. So a leader that looks
+//! here sees what holds for its whole group, and no row is logged with a schema that the manifest does not know.
 //!
 //! Lock order: a leaf; held to clone or to swap a pointer. Whoever only asks whether something changed takes no lock.
 

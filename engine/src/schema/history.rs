@@ -1,8 +1,8 @@
 //! What a schema knows of those before it.
 //!
-//! A row is laid out as the schema was that it was written with: the value columns that the table had then, in the order
-//! of their ids. A column is of a version if it was added in it or before, and dropped later or never; a rename is no
-//! matter of a row's. So a schema needs no copies of the earlier ones.
+//! A row is laid out as the schema was that it was written with: the value columns that the table had then, in the
+//! order of their ids. A column is of a version if it was added in it or before, and dropped later or never; a rename
+//! is no matter of a row's. So a schema needs no copies of the earlier ones.
 //!
 //! Invariant: a column that came after the first version has a value for the rows before it: its default, or null.
 
@@ -12,8 +12,8 @@ use crate::row::{self, RowLayout};
 use codec::{ColumnId, SchemaVersion};
 
 impl Schema {
-    /// The value columns of rows that were written with that version of the schema, in their order; `None` for a version
-    /// that the table has not had.
+    /// The value columns of rows that were written with that version of the schema, in their order; `None` for a
+    /// version that the table has not had.
     pub(crate) fn value_columns_at(&self, version: SchemaVersion) -> Option<Vec<&Column>> {
         if version.0 == 0 || version > self.version {
             return None;

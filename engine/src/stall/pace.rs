@@ -24,8 +24,8 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// Memory that is in use, between the marks of it; and by how many runs, and by how many rowsets over one key, the worst
-    /// tablet is behind.
+    /// Memory that is in use, between the marks of it; and by how many runs, and by how many rowsets over one key, the
+    /// worst tablet is behind.
     pub(super) fn of(used: usize, (soft, hard): (usize, usize), (runs, depth): (usize, usize)) -> Pressure {
         Pressure {
             memory: between(used, soft, hard),
@@ -40,8 +40,8 @@ impl Pressure {
 
     /// How fast batches may come, as a multiple of what the flushes manage; `None` if as fast as they like.
     ///
-    /// Twice it where memory or debt begin to press; for memory a quarter of it at the hard mark, for debt less and less.
-    /// It equals what is worked off somewhere between, and settles there.
+    /// Twice it where memory or debt begin to press; for memory a quarter of it at the hard mark, for debt less and
+    /// less. It equals what is worked off somewhere between, and settles there.
     pub(super) fn pace(self) -> Option<f64> {
         (!self.is_none()).then(|| self.pace_for_memory().min(self.pace_for_debt()))
     }

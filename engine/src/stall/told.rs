@@ -1,7 +1,7 @@
 //! Stalls, as listeners hear of them.
 //!
-//! A stall is the time in which batches are slowed, with pauses shorter than a second. Owns which batches wait, and what was
-//! told of it.
+//! A stall is the time in which batches are slowed, with pauses shorter than a second. Owns which batches wait, and
+//! what was told of it.
 //!
 //! Invariant: each stall that is told to begin is told to end. Listeners hear of both under the lock, so in order.
 //!

@@ -1,10 +1,10 @@
-//! A tablet's files, its index runs and its rowsets: how they are written, what the manifest says of them, and how they are
-//! opened by it.
+//! A tablet's files, its index runs and its rowsets: how they are written, what the manifest says of them, and how they
+//! are opened by it.
 //!
 //! Owns what every writer and every opener of such files has to agree on. Reads and writes no rows and no entries.
 //!
-//! Invariant: a rowset's file knows no keys. The manifest names those of its first and last row, and whoever opens it gives
-//! it these.
+//! Invariant: a rowset's file knows no keys. The manifest names those of its first and last row, and whoever opens it
+//! gives it these.
 
 use std::sync::Arc;
 

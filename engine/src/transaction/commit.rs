@@ -1,10 +1,10 @@
 //! Commits a transaction: checks what it has read, and writes if all of it is as it was.
 //!
-//! Protocol. The caller's thread checks the read set against a view that it pins, outside the commit's queue: nothing may
-//! have been written there since the snapshot. Then all of it is known to be unchanged up to the version at which it was
-//! pinned, and the leader checks only what came after, against memtables alone. If a flush has taken something out of the
-//! memtables meanwhile, or something was written there, the leader refuses; the caller checks again, and only what came
-//! since the last time.
+//! Protocol. The caller's thread checks the read set against a view that it pins, outside the commit's queue: nothing
+//! may have been written there since the snapshot. Then all of it is known to be unchanged up to the version at which
+//! it was pinned, and the leader checks only what came after, against memtables alone. If a flush has taken something
+//! out of the memtables meanwhile, or something was written there, the leader refuses; the caller checks again, and
+//! only what came since the last time.
 //!
 //! Invariant: a conflict is told once what moved is visible, so that another try sees it.
 //! Invariant: the snapshot is registered until the end: what was written over what it sees is not forgotten.
@@ -26,8 +26,8 @@ use crate::read::{self, ReadPoint};
 use crate::row::show_key;
 use crate::snapshot::Snapshot;
 
-/// Commits the operations of `buffer`, which holds some, if nothing of `reads` has changed since `snapshot`. Returns the
-/// last version.
+/// Commits the operations of `buffer`, which holds some, if nothing of `reads` has changed since `snapshot`. Returns
+/// the last version.
 ///
 /// # Errors
 /// `Conflict`; those of a batch's commit.
@@ -81,8 +81,8 @@ fn validate_and_submit(
     }
 }
 
-/// A column that was dropped since a row was written here is a conflict with whoever dropped it: each verb has checked that
-/// the row fitted, and another run sees what moved.
+/// A column that was dropped since a row was written here is a conflict with whoever dropped it: each verb has checked
+/// that the row fitted, and another run sees what moved.
 fn as_conflict(error: Error) -> Error {
     match error.kind() {
         ErrorKind::SchemaMismatch => error.with_kind(ErrorKind::Conflict),

@@ -1,8 +1,8 @@
 //! What a transaction has read: keys, and ranges as far as their scans have come.
 //!
-//! Owns the read set, which the transaction shares with its scans, and its limits. A scan notes what it is about to tell
-//! before it does, so that whatever a program can know is in the set when it commits. Room is asked for when a key or a scan
-//! is new; where a scan has come to takes one key more, which is counted and not refused.
+//! Owns the read set, which the transaction shares with its scans, and its limits. A scan notes what it is about to
+//! tell before it does, so that whatever a program can know is in the set when it commits. Room is asked for when a key
+//! or a scan is new; where a scan has come to takes one key more, which is counted and not refused.
 //!
 //! Invariant: a key that the transaction had written itself is not in the set because of a read of it: what was in the
 //! store did not matter.

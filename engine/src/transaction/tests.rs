@@ -24,8 +24,8 @@ pub(super) fn world() -> (Engine, Table) {
     (engine, table)
 }
 
-/// Lets `write` be committed after the transaction's own check of what it read and before the leader's. Both wait for the
-/// stage then, in this order.
+/// Lets `write` be committed after the transaction's own check of what it read and before the leader's. Both wait for
+/// the stage then, in this order.
 fn commit_behind(
     engine: &Engine,
     transaction: Transaction,

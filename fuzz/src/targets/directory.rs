@@ -7,7 +7,8 @@
 //!
 //! Asked: no panic, and an end. If only bytes were changed, every answer is an error, or that of the directory before
 //! the changes or of a prefix of its commits. If `check` finds nothing wrong, all ways to read agree, also after
-//! a flush, a compaction and another open. What does not open, or is not clean, is repaired: what comes of that is clean.
+//! a flush, a compaction and another open. What does not open, or is not clean, is repaired: what comes of that is
+//! clean.
 
 pub mod change;
 mod read;

@@ -4,8 +4,8 @@
 //! of a file whose keys and entries stand before it: a byte of how many keys.
 //!
 //! Asked of a list: what `wire` accepts is what protobuf accepts, with the same meaning; it is the one form that either
-//! encodes; and every list that protobuf reads, that makes sense and that has that form is accepted. Peeking and looking
-//! for a version give what decoding gives. Asked of properties: no file that opens contradicts them.
+//! encodes; and every list that protobuf reads, that makes sense and that has that form is accepted. Peeking and
+//! looking for a version give what decoding gives. Asked of properties: no file that opens contradicts them.
 
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 //! Input: a byte for the number of columns, the columns as in [`crate::columns`], a byte of flags, then two keys. A key
 //! is bytes with their length before (flags 1 and 2 for the first and the second), or values that are encoded.
 //!
-//! Asked: a key that decodes is, to the byte, what encoding its values gives; every way to read a column gives the same;
-//! two keys compare like their values; and each key lies in every range that its values say it lies in.
+//! Asked: a key that decodes is, to the byte, what encoding its values gives; every way to read a column gives the
+//! same; two keys compare like their values; and each key lies in every range that its values say it lies in.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

@@ -4,8 +4,9 @@
 //! edits, each with a length of two bytes before; 2 `CURRENT`. 4: checksums are put right. 8: in segments, also places
 //! and marks. 16: also lengths that reach too far.
 //!
-//! Asked: what is accepted says the same, and all of it, when it is encoded and read again; segments say what their edits say; reading
-//! writes nothing; a `CURRENT` that is accepted is the line that is written for this manifest, to the byte.
+//! Asked: what is accepted says the same, and all of it, when it is encoded and read again; segments say what their
+//! edits say; reading writes nothing; a `CURRENT` that is accepted is the line that is written for this manifest, to
+//! the byte.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

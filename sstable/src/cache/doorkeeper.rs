@@ -1,8 +1,9 @@
 //! Whether a block was asked for before, and not long ago.
 //!
-//! Remembers the last few thousand blocks that were asked for and not held, each in the place that its hash gives, where
-//! the next with the same place takes over. So it forgets by itself, the sooner the more different blocks are asked
-//! for, and needs no lock. It may forget early, and it may mix up two blocks: both cost a little time, nothing else.
+//! Remembers the last few thousand blocks that were asked for and not held, each in the place that its hash gives,
+//! where the next with the same place takes over. So it forgets by itself, the sooner the more different blocks are
+//! asked for, and needs no lock. It may forget early, and it may mix up two blocks: both cost a little time, nothing
+//! else.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,8 +1,8 @@
 //! Builds binary fuse filters of eight bits, in memory that it keeps from one filter to the next.
 //!
 //! What it builds is what `xorf` reads ([`xorf::BinaryFuse8Ref`]): the same hashes, the same cells, the same
-//! descriptor. It stands here because a filter is a good part of the work of a compaction, and `xorf` takes some 35 bytes
-//! a key of fresh memory for each filter that it builds, wants its hashes sorted to be sure that they differ, and
+//! descriptor. It stands here because a filter is a good part of the work of a compaction, and `xorf` takes some 35
+//! bytes a key of fresh memory for each filter that it builds, wants its hashes sorted to be sure that they differ, and
 //! allocates for each of them when debug assertions are on.
 //!
 //! A key has three cells, one in each of three neighbouring segments, and a fingerprint; a filter is a byte for each

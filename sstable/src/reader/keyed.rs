@@ -142,8 +142,8 @@ impl KeyedReader {
         Ok(boundaries)
     }
 
-    /// Tells what [`KeyedReader::block_boundaries`] gives, block by block, and allocates nothing for them. `caching` says
-    /// whether the index is put into the cache, as far as it was not there.
+    /// Tells what [`KeyedReader::block_boundaries`] gives, block by block, and allocates nothing for them. `caching`
+    /// says whether the index is put into the cache, as far as it was not there.
     ///
     /// # Errors
     /// As [`KeyedReader::block_boundaries`].

@@ -4,8 +4,8 @@
 //! the next begins, so that blocks are found one after the other. After damage every place may be the beginning of a
 //! block: then all that lie in the next few megabytes are found together (`salvage/sums.rs`).
 //!
-//! Invariant: the time grows with the bytes, whatever they are: each is looked at a few times, and what is looked at more
-//! often than that is counted and has a bound. Memory is what is looked at together, and only while it is.
+//! Invariant: the time grows with the bytes, whatever they are: each is looked at a few times, and what is looked at
+//! more often than that is counted and has a bound. Memory is what is looked at together, and only while it is.
 //!
 //! A wrong find takes a checksum that is right by chance in bytes that decode from front to back.
 

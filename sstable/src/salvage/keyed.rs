@@ -69,7 +69,8 @@ impl KeyedSalvage {
     /// Opens a file, whatever is in it, and goes to its first entry.
     ///
     /// # Errors
-    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no error.
+    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no
+    /// error.
     pub fn open(fs: &dyn Fs, path: &Path, id: FileId) -> Result<KeyedSalvage> {
         let (raw, tail) = Raw::open(fs, path, id, FileKind::Keyed)?;
         let steps = steps(&raw, &tail);

@@ -47,7 +47,8 @@ impl OrdinalSalvage {
     /// Opens a file, whatever is in it, and learns where its blocks are.
     ///
     /// # Errors
-    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no error.
+    /// The disk's, if the file is not there or cannot be opened; [`crate::Error::UnsupportedFormat`]. Damage is no
+    /// error.
     pub fn open(fs: &dyn Fs, path: &Path, id: FileId) -> Result<OrdinalSalvage> {
         let (raw, tail) = Raw::open(fs, path, id, FileKind::Ordinal)?;
         let mut blocks = Vec::new();

@@ -1,16 +1,16 @@
 //! Which stretches of some bytes carry their own checksum, all of them at once.
 //!
-//! Trying every end with every beginning takes a time that grows with the square of the bytes. A CRC is linear, so there
-//! is a better way. With `Z` for what one more zero byte does to a checksum, `P(i)` for the checksum of the bytes before
-//! `i`, and `S(i)` for the seed of a block at `i`, the block from `s` to `e` has the checksum
+//! Trying every end with every beginning takes a time that grows with the square of the bytes. A CRC is linear, so
+//! there is a better way. With `Z` for what one more zero byte does to a checksum, `P(i)` for the checksum of the bytes
+//! before `i`, and `S(i)` for the seed of a block at `i`, the block from `s` to `e` has the checksum
 //!
 //! ```text
 //! Z^(e-s) (S(s) + P(s)) + P(e)
 //! ```
 //!
-//! where `+` is exclusive or. It is the one stored at `e` exactly if `Z^-s (S(s) + P(s))` equals `Z^-e (stored + P(e))`.
-//! One side knows only the beginning, the other only the end: both are computed once for each place, sorted, and
-//! compared. `Z` multiplies by a power of x modulo the polynomial of the CRC, so it can be undone.
+//! where `+` is exclusive or. It is the one stored at `e` exactly if `Z^-s (S(s) + P(s))` equals `Z^-e (stored +
+//! P(e))`. One side knows only the beginning, the other only the end: both are computed once for each place, sorted,
+//! and compared. `Z` multiplies by a power of x modulo the polynomial of the CRC, so it can be undone.
 
 use codec::{Checksummer, FileId, Kind};
 
@@ -85,8 +85,8 @@ fn before_a_zero_byte(mut a: u32) -> u32 {
 /// x to the power of 0.
 const ONE: u32 = 1 << 31;
 
-/// The pairs of a beginning and an end between which a checksum holds, by beginning, then by end. `bytes` lie at `offset`
-/// of `file`. An end is where the stored checksum stands, which the bytes must hold.
+/// The pairs of a beginning and an end between which a checksum holds, by beginning, then by end. `bytes` lie at
+/// `offset` of `file`. An end is where the stored checksum stands, which the bytes must hold.
 ///
 /// Both lists ascend. Of what it finds, one pair in four thousand million is chance.
 pub(super) fn matches(

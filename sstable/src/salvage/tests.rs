@@ -44,8 +44,8 @@ fn length(fs: &SimFs) -> usize {
     fs.read(&path(), 1 << 30).expect("it is there").len()
 }
 
-/// What is salvaged was written, in order, and every entry that is not lies where one is told to be lost. Gives how many
-/// entries are gone.
+/// What is salvaged was written, in order, and every entry that is not lies where one is told to be lost. Gives how
+/// many entries are gone.
 fn salvage_keyed(fs: &SimFs, entries: &Entries, context: &str) -> usize {
     let mut salvage = KeyedSalvage::open(fs, &path(), ID).expect("the disk is good");
     let mut found = Entries::new();
@@ -157,8 +157,8 @@ fn a_file_cut_anywhere_gives_what_lies_before_the_cut() {
     }
 }
 
-/// Whatever the bytes are, the search for blocks ends soon: it is no matter of how many places look like a beginning, and
-/// how many like an end.
+/// Whatever the bytes are, the search for blocks ends soon: it is no matter of how many places look like a beginning,
+/// and how many like an end.
 #[test]
 fn a_search_takes_no_longer_than_its_bytes_are_worth() {
     const BYTES: usize = 3 << 20;

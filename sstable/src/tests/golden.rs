@@ -1,5 +1,5 @@
-//! Whole files, byte by byte: put together from docs/file-formats.md by other means than the writer. A change here is a change
-//! of the format.
+//! Whole files, byte by byte: put together from docs/file-formats.md by other means than the writer. A change here is a
+//! change of the format.
 
 use std::fmt::Write;
 
@@ -20,7 +20,8 @@ const ORDINAL: &str = concat!(
     "7573657200c93c329d014119000001030000e99ac1f669000000000000000d0000000f0000005a00000000000000b600",
     "00000000000007000000000000009238118f0000000001000200b930288e7473736c61796e0a",
 );
-/// LZ4 has many forms for the same bytes. Should a later version of its library write another one, only this may change.
+/// LZ4 has many forms for the same bytes. Should a later version of its library write another one, only this may
+/// change.
 const ORDINAL_COMPRESSED: &str = concat!(
     "4e59414c41535354010002000000000007000000000000001f416430480000001f6101002c8040000000010000000163",
     "51195f000000001c00000000000000330000000000000000bb05ce57010101000004757365720011b5c04b0133190000",

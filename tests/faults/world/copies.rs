@@ -1,5 +1,5 @@
-//! Checkpoints: each is a database that holds everything, or is told to have failed and does not open, or all the same is
-//! whole. Nothing that fails in it concerns the engine.
+//! Checkpoints: each is a database that holds everything, or is told to have failed and does not open, or all the same
+//! is whole. Nothing that fails in it concerns the engine.
 
 use std::path::Path;
 use std::sync::Arc;

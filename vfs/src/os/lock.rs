@@ -1,5 +1,5 @@
-//! An exclusive lock on a file, against other processes and against this one; and, as long as it is held, an open handle
-//! of the file's directory, so that syncing it needs no new descriptor.
+//! An exclusive lock on a file, against other processes and against this one; and, as long as it is held, an open
+//! handle of the file's directory, so that syncing it needs no new descriptor.
 //!
 //! Invariant: a path is in the registry exactly while a [`Guard`] of it lives, or is being taken.
 //! Invariant: the registry is entered before the operating system's lock is taken, and left after that is released.
@@ -36,8 +36,8 @@ impl Lock for Guard {}
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is starting shares the open file until it runs its program.
-        // A failure leaves it to the closing, which then ends the lock a moment later.
+        // Closing is not enough: a child that another thread is starting shares the open file until it runs its
+        // program. A failure leaves it to the closing, which then ends the lock a moment later.
         let _ = self.file.unlock();
     }
 }

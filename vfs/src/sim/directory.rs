@@ -2,8 +2,8 @@
 //!
 //! Owns the directory trees. Knows files by number only, never their contents.
 //!
-//! Invariant: a directory has at most one name in a tree, a file one for its making and one for each link. A name is the
-//! same one wherever a rename moves it.
+//! Invariant: a directory has at most one name in a tree, a file one for its making and one for each link. A name is
+//! the same one wherever a rename moves it.
 //! Invariant: the durable tree with the whole journal applied, in order, is the live tree, but for operations that a
 //! failed sync lost.
 

@@ -141,8 +141,8 @@ pub(super) struct Decisions<'a> {
 }
 
 impl<'a> Decisions<'a> {
-    /// For a disk whose changes have orders in `0..order_end`. The unsynced ones start at `order_first`; the last of them that is a write is
-    /// `last_write`.
+    /// For a disk whose changes have orders in `0..order_end`. The unsynced ones start at `order_first`; the last of
+    /// them that is a write is `last_write`.
     pub(super) fn new(
         policy: &'a PowerCut,
         order_first: u64,

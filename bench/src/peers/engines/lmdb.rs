@@ -1,7 +1,7 @@
 //! LMDB through heed: the unnamed database of an environment.
 //!
-//! It has no write-ahead log: a commit writes pages. Without a sync what the operating system has survives the end of the
-//! process, as a buffered log does; a loss of power may damage the whole file, which a buffered log does not.
+//! It has no write-ahead log: a commit writes pages. Without a sync what the operating system has survives the end of
+//! the process, as a buffered log does; a loss of power may damage the whole file, which a buffered log does not.
 #![expect(unsafe_code, reason = "a memory-mapped file is only sound as long as nobody else changes it")]
 
 use std::ops::Bound;

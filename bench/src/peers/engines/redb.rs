@@ -1,8 +1,8 @@
 //! redb: one table.
 //!
 //! It has no write-ahead log. A commit that is not durable is in memory only, and lost when the process ends without a
-//! durable one after it, so nothing of redb's is equal to a log that is buffered. What comes next: each commit but one a
-//! second is not durable. After SIGKILL up to a second is gone, and the benchmark says how much.
+//! durable one after it, so nothing of redb's is equal to a log that is buffered. What comes next: each commit but one
+//! a second is not durable. After SIGKILL up to a second is gone, and the benchmark says how much.
 
 use std::ops::Bound;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! What can be reason enough for a compaction, beside the sizes of runs: one function for each need.
 //!
-//! Each says whether its need is there, and if so which runs to merge, and which rowsets have to be among those that move.
+//! Each says whether its need is there, and if so which runs to merge, and which rowsets have to be among those that
+//! move.
 //!
 //! Invariant: a rowset that is named lies under a run that is named, and neither is busy.
 

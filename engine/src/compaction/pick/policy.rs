@@ -25,7 +25,8 @@ pub(crate) struct Limits {
     pub(crate) garbage_percent_goal: u64,
     /// More small rowsets than this are a reason to join some: each is a file to keep open.
     pub(crate) small_max: usize,
-    /// More than this in rowsets that are not compressed, in percent of the rowsets' bytes, is a reason to compress some.
+    /// More than this in rowsets that are not compressed, in percent of the rowsets' bytes, is a reason to compress
+    /// some.
     pub(crate) raw_percent_max: u64,
 }
 

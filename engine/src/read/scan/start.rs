@@ -23,7 +23,8 @@ impl Scan {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// for row in metrics.scan().range((17, 10)..(17, 13)).rows()? {
@@ -34,8 +35,8 @@ impl Scan {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the scan was told something wrong, `SchemaMismatch` if a column that it reads was dropped since
-    /// the table was opened, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
+    /// `InvalidArgument` if the scan was told something wrong, `SchemaMismatch` if a column that it reads was dropped
+    /// since the table was opened, `Closed`, `NoSuchTable`, `Corruption`, `Io`.
     pub fn rows(self) -> Result<Rows> {
         Ok(Rows::new(self.start()?))
     }
@@ -48,8 +49,8 @@ impl Scan {
         self.limit(1).rows()?.next().transpose()
     }
 
-    /// The last row of the scan. Costs as much as the first: it is read from the other end. A limit counts from the first, and
-    /// the whole scan is read if there is one.
+    /// The last row of the scan. Costs as much as the first: it is read from the other end. A limit counts from the
+    /// first, and the whole scan is read if there is one.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -130,7 +131,8 @@ impl Scan {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// let mut sum = 0.0;
@@ -171,8 +173,8 @@ impl Scan {
         }
     }
 
-    /// Cuts the scan into at most `parts` scans of disjoint ranges of keys and similar size, in the scan's order, to be run
-    /// in parallel. All of them see the same state of the table, and together they give the rows of this scan.
+    /// Cuts the scan into at most `parts` scans of disjoint ranges of keys and similar size, in the scan's order, to be
+    /// run in parallel. All of them see the same state of the table, and together they give the rows of this scan.
     ///
     /// There is always one part at least; there are fewer than asked for if the table is too small to tell.
     ///
@@ -181,7 +183,8 @@ impl Scan {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # use nyala::{Engine, Options, Schema, Type, column};
     /// # let engine = Engine::open(dir.path(), Options::default())?;
-    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64).column("load", Type::F64).build()?;
+    /// # let schema = Schema::builder().key("host", Type::U32).key("time", Type::U64);
+    /// # let schema = schema.column("load", Type::F64).build()?;
     /// # let metrics = engine.open_or_create_table("metrics", schema)?;
     /// # for time in 0..100 { metrics.upsert((17, time, time as f64 / 100.0))?; metrics.upsert((18, time, 0.5))?; }
     /// let parts = metrics.scan().partitions(4)?;
@@ -194,8 +197,8 @@ impl Scan {
     /// ```
     ///
     /// # Errors
-    /// As [`Scan::rows`], and `InvalidArgument` if the scan has a limit, which its parts could not share, or if `parts` is
-    /// 0.
+    /// As [`Scan::rows`], and `InvalidArgument` if the scan has a limit, which its parts could not share, or if `parts`
+    /// is 0.
     pub fn partitions(mut self, parts: usize) -> Result<Vec<Scan>> {
         let (plan, point) = self.check()?;
         if parts == 0 {

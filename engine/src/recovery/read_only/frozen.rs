@@ -1,7 +1,7 @@
 //! A directory as it was at one moment, although somebody else goes on writing to it.
 //!
-//! Owns open handles of the files that matter and what was listed. A name that is gone meanwhile still opens here; a log
-//! that has grown ends where it ended. Nothing is ever changed: every call that would is refused.
+//! Owns open handles of the files that matter and what was listed. A name that is gone meanwhile still opens here; a
+//! log that has grown ends where it ended. Nothing is ever changed: every call that would is refused.
 //!
 //! Where a log ended. A log is appended to, segment by segment, within files that are filled with zeros ahead. So the
 //! segments are looked at from the last to the first, and each from its end to its beginning, up to the last byte that

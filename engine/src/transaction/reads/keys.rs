@@ -1,7 +1,7 @@
 //! The keys that were looked up, each once, with the most that was seen of it.
 //!
-//! Keys lie one after the other in one buffer. A hash table finds a key that is in the set already, so that a program that
-//! reads a row again and again keeps one read of it.
+//! Keys lie one after the other in one buffer. A hash table finds a key that is in the set already, so that a program
+//! that reads a row again and again keeps one read of it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,8 +25,8 @@ pub(in crate::transaction) struct KeyRead {
 pub(super) struct KeyReads {
     bytes: Vec<u8>,
     reads: Vec<KeyRead>,
-    /// The last read of each table and hash. Of two keys with one hash the first is forgotten here, and may come to stand in
-    /// the set twice, which does no harm.
+    /// The last read of each table and hash. Of two keys with one hash the first is forgotten here, and may come to
+    /// stand in the set twice, which does no harm.
     known: HashMap<(usize, KeyHash), usize>,
 }
 
@@ -61,8 +61,8 @@ impl KeyReads {
         self.reads.push(KeyRead { table, key: start..self.bytes.len(), saw });
     }
 
-    /// The keys for which `is_needed`, by table and key: neighbours are looked up one after the other, which is quicker. With
-    /// the bytes that they lie in.
+    /// The keys for which `is_needed`, by table and key: neighbours are looked up one after the other, which is
+    /// quicker. With the bytes that they lie in.
     pub(super) fn take(&mut self, is_needed: impl Fn(usize, &[u8]) -> bool) -> (Vec<u8>, Vec<KeyRead>) {
         let KeyReads { bytes, mut reads, .. } = std::mem::take(self);
         reads.retain(|read| is_needed(read.table, &bytes[read.key.clone()]));

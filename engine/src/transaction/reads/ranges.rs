@@ -1,7 +1,8 @@
 //! The ranges that were scanned, as far as their scans have come.
 //!
-//! A scan that may go on has a place of its own here, where it says how far it has come. What it has read is merged with the
-//! rest once it is over, so that a program that reads page after page, or the same range again and again, keeps few ranges.
+//! A scan that may go on has a place of its own here, where it says how far it has come. What it has read is merged
+//! with the rest once it is over, so that a program that reads page after page, or the same range again and again,
+//! keeps few ranges.
 //!
 //! Invariant: no number is given to two scans, so that one that outlives the transaction finds no place.
 
