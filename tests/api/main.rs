@@ -20,6 +20,7 @@ mod gate;
 mod handles;
 mod journey;
 mod keys;
+mod load;
 mod observe;
 mod races;
 mod read_only;
