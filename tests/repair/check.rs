@@ -286,7 +286,10 @@ fn a_damaged_log_is_named() {
     assert!(log.len() >= 3, "{log:?}");
     let report = check(&engine);
     assert!(report.is_clean(), "{report}");
-    assert_eq!((report.log_batches, report.log_segments), (100, log.len() as u64));
+    assert_eq!(report.log_batches, 100);
+    // The last may have been made ahead, and is none yet.
+    let segments = log.len() as u64;
+    assert!([segments, segments - 1].contains(&report.log_segments), "{segments}: {report}");
 
     let bytes = read(&disk, &log[1]);
     let third = records(&bytes)[2];

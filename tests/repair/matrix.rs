@@ -267,7 +267,8 @@ fn what_lies_behind_damage_in_the_log_is_never_mixed_in_unsaid() {
         engine.sync().expect("a good disk");
         disk.fork()
     };
-    let log = files(&disk, "wal").pop().expect("a log");
+    let has_five = |log: &PathBuf| records(&read(&disk, log)).len() > 4;
+    let log = files(&disk, "wal").into_iter().find(has_five).expect("a log of ten batches");
     let damaged = records(&read(&disk, &log))[4];
     flip(&disk, &log, damaged.body + 20);
     for (after, rows) in [(LogAfterDamage::LeaveOut, 64), (LogAfterDamage::Take, 69)] {
@@ -426,6 +427,8 @@ fn what_is_lost_in_the_second_reading_needs_to_be_accepted_too() {
         match repair(DIR, TARGET, &careful(&disk)) {
             Ok(report) => {
                 assert!(report.is_lossless(), "call {n}: {report}");
+                // Nothing was read from that call on: the next open would meet it.
+                disk.clear_faults();
                 history.assert_repaired(&disk, Path::new(TARGET), &report, &format!("call {n}"));
             }
             Err(RepairError::WouldLose(report)) => {
