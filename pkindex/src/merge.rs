@@ -77,13 +77,6 @@ impl<S: Source> Merge<S> {
         &self.sources[index]
     }
 
-    /// The same, to change it. Its key must stay as it is.
-    #[must_use]
-    #[inline]
-    pub fn source_mut(&mut self, index: usize) -> &mut S {
-        &mut self.sources[index]
-    }
-
     /// Its sources, newest first.
     #[must_use]
     pub fn into_sources(self) -> Vec<S> {

@@ -196,18 +196,6 @@ impl Error {
         matches!(self, Error::Corruption { .. })
     }
 
-    /// Whether a file is damaged above everything that is known to have been synced. Beside a live writer that is a
-    /// reason to try again; otherwise it is corruption like any other.
-    #[must_use]
-    pub fn is_above_attested(&self) -> bool {
-        match self {
-            Error::Corruption { segment, offset, attested, .. } => {
-                Position { segment: *segment, offset: *offset } >= *attested
-            }
-            _ => false,
-        }
-    }
-
     /// Whether a newer version is needed to read a file.
     #[must_use]
     pub fn is_unsupported_format(&self) -> bool {
