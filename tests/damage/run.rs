@@ -90,13 +90,13 @@ pub(crate) fn try_all(
         tally.lock().expect("no panics").add(own);
     };
     std::thread::scope(|scope| {
+        let _end = EndWatch(&is_done);
         scope.spawn(|| watch(test, &busy, &is_done));
         let others: Vec<_> = (1..THREADS).map(|slot| scope.spawn(move || work(slot))).collect();
         work(0);
         for other in others {
             other.join().expect("panics are caught");
         }
-        is_done.store(true, Ordering::Relaxed);
     });
     let failures = failures.into_inner().expect("no panics");
     assert!(failures.is_empty(), "{test}:\n{}", failures.join("\n"));
@@ -125,6 +125,15 @@ fn try_one(image: &Image, damage: &Damage, number: usize, held_max: usize) -> Re
         return Err(format!("it takes {held} bytes of memory, must be at most {held_max}"));
     }
     Ok(outcome)
+}
+
+/// Ends the watch, also when a damage could not be made: else the test would hang instead of failing.
+struct EndWatch<'a>(&'a AtomicBool);
+
+impl Drop for EndWatch<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Ends the process if one damage takes too long: a hang cannot be unwound.
