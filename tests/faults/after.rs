@@ -53,7 +53,7 @@ fn end(disk: &SimFs, end: End) -> (SimFs, bool) {
 /// Opens, writes on, ends in the same way, opens again.
 fn live_on(workload: &Workload, disk: SimFs, history: History, power_was_lost: bool, how: End, seed: u64) {
     let mut world = World::revive(workload, disk, history, power_was_lost);
-    let steps = write_on(&world.history, &mut Random::of(&[seed, 1]));
+    let steps = write_on(&world.history, &mut Random::stream(seed, 1));
     assert!(world.play_steps(&steps).is_ok(), "nothing fails any more");
     let (disk, power_was_lost) = end(&world.disk, how);
     let history = world.history.clone();

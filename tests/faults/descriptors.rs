@@ -164,7 +164,7 @@ fn out_of_descriptors_at_any_call_nothing_is_poisoned_and_nothing_lost() {
     let (mut refused, mut runs) = (0, 0);
     for count in [1, 3, 8] {
         for n in 0.. {
-            let mut random = Random::of(&[n, count]);
+            let mut random = Random::stream(n, count);
             let context = format!("{count} calls from the {n}th on");
             let mut run = Run::new(7);
             run.fs.run_out(n, count);

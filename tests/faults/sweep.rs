@@ -237,7 +237,7 @@ fn check_outcome(strike: Strike, calls: &[Call], seen: &Seen) {
 
 /// Which failures are tried.
 fn choose(workload: &Workload, calls: &[Call], all: bool) -> Vec<Strike> {
-    let mut random = Random::of(&[workload.seed, 99]);
+    let mut random = Random::stream(workload.seed, 99);
     let mut strikes = Vec::new();
     for kind in Kind::ALL {
         let mut classes: BTreeMap<(OpKind, String, Phase), Vec<u64>> = BTreeMap::new();

@@ -88,7 +88,7 @@ struct Script {
 impl Script {
     fn new(seed: u64, stream: u64) -> Script {
         Script {
-            random: Random::of(&[seed, stream]),
+            random: Random::stream(seed, stream),
             steps: Vec::new(),
             tables: Vec::new(),
             number: 0,

@@ -12,6 +12,12 @@ impl Random {
         Random(seed)
     }
 
+    /// One of many that a seed has.
+    pub(crate) fn stream(seed: u64, stream: u64) -> Random {
+        let mut random = Random(seed);
+        Random(random.next() ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+
     /// A generator whose numbers follow from all of `parts`.
     pub(crate) fn of(parts: &[u64]) -> Random {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
