@@ -24,7 +24,7 @@ use crate::tablet::{Tablet, Unflushed};
 use install::write_and_install;
 
 pub(crate) use log_start::{drop_unneeded_log, seal_older_than};
-pub(crate) use write::{FlushOptions, Flushed, write_memtable};
+pub(crate) use write::{Flushed, write_memtable};
 
 /// The memtables of one job, oldest first within a tablet.
 #[derive(Debug)]

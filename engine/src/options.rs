@@ -32,8 +32,8 @@ pub enum Durability {
     Sync,
 }
 
-/// How rows, and the oldest index run of a table, are compressed. Newer runs are only where keys come in order: the
-/// others will soon be written again.
+/// How rows, and the oldest index run of a table, are compressed. Newer runs never are: they will soon be
+/// written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {

@@ -7,7 +7,7 @@ use crate::writer::{Alteration, Change, Row, Writer, Written};
 
 /// A name, and what writes the database. A number behind the name: the same calls, from when the engine came to do
 /// something else for them, with every format as it was. 2: a log that is closed gives back its space and leaves behind
-/// what is flushed, and the index of keys that come in order is compressed.
+/// what is flushed.
 type Scenario = (&'static str, fn() -> Written);
 
 pub(crate) const SCENARIOS: [Scenario; 16] = [

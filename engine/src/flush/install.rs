@@ -11,7 +11,7 @@ use pkindex::{Retention, Run};
 
 use super::FlushJob;
 use super::log_start::{delete_log_below, log_start_after, sync_log_start};
-use super::write::{FlushOptions, Flushed, write_memtable};
+use super::write::{Flushed, flush_rowset_options, write_memtable};
 use crate::compaction;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
@@ -73,8 +73,9 @@ fn write_and_open<'a>(
 fn write_all(core: &Core, job: &FlushJob, retention: &Retention) -> Result<Vec<Flushed>, Error> {
     let mut written: Vec<Flushed> = Vec::with_capacity(job.memtables.len());
     for (tablet, slot) in &job.memtables {
-        let options = FlushOptions::on_top(&core.options, tablet, &slot.memtable);
-        match write_memtable(&core.files, options, &slot.memtable, retention) {
+        let rows = flush_rowset_options(&core.options, tablet, &slot.memtable);
+        let (files, options) = (&core.files, &core.options);
+        match write_memtable(files, options, &tablet.owner(), rows, &slot.memtable, retention) {
             Ok(flushed) => written.push(flushed),
             Err(error) => {
                 discard(core, &written);

@@ -20,7 +20,7 @@ use crate::memtable::{MemOp, Memtable, Older};
 use crate::options::Options;
 use crate::rowset::{RowsetOptions, RowsetWriter, WrittenRowset};
 use crate::tablet::Tablet;
-use crate::tablet::files::{base_run_options, rowset_info, rowset_options, run_options};
+use crate::tablet::files::{rowset_info, rowset_options, run_options};
 
 /// What a memtable became on disk.
 #[derive(Debug)]
@@ -71,40 +71,28 @@ impl Flushed {
     }
 }
 
-/// How the files of a flush are written.
-pub(crate) struct FlushOptions {
-    pub(crate) run: RunOptions,
-    pub(crate) rows: RowsetOptions,
-}
-
-impl FlushOptions {
-    /// For files of which it is not known what will become of them.
-    pub(crate) fn new(options: &Options, owner: &Arc<[u8]>) -> FlushOptions {
-        FlushOptions { run: run_options(options, owner), rows: rowset_options(options, owner) }
+/// The options of the rowsets of a flush. Over as many others as never stay they will be moved for certain, and are
+/// compressed then: twice would be once too often.
+pub(super) fn flush_rowset_options(
+    options: &Options,
+    tablet: &Tablet,
+    memtable: &Arc<Memtable>,
+) -> RowsetOptions {
+    let mut rows = rowset_options(options, &tablet.owner());
+    if let Some((first, last)) = memtable.ends()
+        && compaction::depth_under(&tablet.view.pin(), &first, &last) >= compaction::DEPTH_MAX_IDLE
+    {
+        rows.file.compression = sstable::Compression::None;
     }
-
-    /// For a memtable that is flushed on top of `tablet`: what will be written again soon is not compressed, which
-    /// would be once too often.
-    pub(super) fn on_top(options: &Options, tablet: &Tablet, memtable: &Arc<Memtable>) -> FlushOptions {
-        let owner = tablet.owner();
-        let mut flush = FlushOptions::new(options, &owner);
-        let Some((first, last)) = memtable.ends() else { return flush };
-        match compaction::depth_under(&tablet.view.pin(), &first, &last) {
-            // Keys that come in order lie over the end of the last flush at most. Files of such an index are not
-            // merged, they move whole from run to run, down to the oldest.
-            0 | 1 => flush.run = base_run_options(options, &owner),
-            // Over as many rowsets as never stay the new ones will be moved for certain.
-            compaction::DEPTH_MAX_IDLE.. => flush.rows.file.compression = sstable::Compression::None,
-            _ => {}
-        }
-        flush
-    }
+    rows
 }
 
 /// Writes one memtable as rowsets and one run. The files are synced, the directory is not.
 pub(crate) fn write_memtable(
     files: &Arc<Files>,
-    options: FlushOptions,
+    options: &Options,
+    owner: &Arc<[u8]>,
+    rowset_options: RowsetOptions,
     memtable: &Memtable,
     retention: &Retention,
 ) -> Result<Flushed, Error> {
@@ -113,8 +101,13 @@ pub(crate) fn write_memtable(
     let write = || {
         let through = memtable.versions().map_or(Version(0), |(_, last)| last);
         let mut sample = KeySample::of(memtable.entries());
-        let (index, rowsets) =
-            write_files((&index_outputs, &row_outputs), options, memtable, retention, &mut sample)?;
+        let (index, rowsets) = write_files(
+            (&index_outputs, &row_outputs),
+            (&run_options(options, owner), rowset_options),
+            memtable,
+            retention,
+            &mut sample,
+        )?;
         Ok(Flushed { run_id: files.next_id().0, index, rowsets, through, sample })
     };
     let written = write();
@@ -127,13 +120,13 @@ pub(crate) fn write_memtable(
 
 fn write_files(
     (index_outputs, row_outputs): (&dyn Output, &dyn Output),
-    options: FlushOptions,
+    (run_options, rowset_options): (&RunOptions, RowsetOptions),
     memtable: &Memtable,
     retention: &Retention,
     sample: &mut KeySample,
 ) -> Result<(Vec<WrittenFile>, Vec<WrittenRowset>), Error> {
-    let mut runs = RunWriter::new(index_outputs, &options.run);
-    let mut rows = RowsetWriter::new(row_outputs, options.rows);
+    let mut runs = RunWriter::new(index_outputs, run_options);
+    let mut rows = RowsetWriter::new(row_outputs, rowset_options);
     let mut key: Vec<u8> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     let mut newer = None;

@@ -21,13 +21,14 @@ use crate::batch::ops::{Op, OpKind, Ops};
 use crate::commit::mem_op;
 use crate::error::Error;
 use crate::files::Files;
-use crate::flush::{FlushOptions, Flushed, write_memtable};
+use crate::flush::{Flushed, write_memtable};
 use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::memtable::{MEMTABLE_BYTES_MAX, Memtable};
 use crate::options::{Options, RuntimeMode};
 use crate::row::ROW_BYTES_MAX;
 use crate::runtime;
 use crate::schema::Schema;
+use crate::tablet::files::rowset_options;
 
 /// What becomes of the operations that are replayed.
 pub(super) trait Sink {
@@ -230,8 +231,8 @@ impl Part {
         // Nobody reads yet: of each key the newest version is all that is needed.
         let retention = Retention { floor: Version::MAX, snapshots: Vec::new() };
         let write = |(tablet, owner, memtable): &(TabletId, Arc<[u8]>, Memtable)| {
-            let options = FlushOptions::new(&self.options, owner);
-            Ok((*tablet, write_memtable(&self.files, options, memtable, &retention)?))
+            let rows = rowset_options(&self.options, owner);
+            Ok((*tablet, write_memtable(&self.files, &self.options, owner, rows, memtable, &retention)?))
         };
         self.memtables.iter().map(write).collect()
     }

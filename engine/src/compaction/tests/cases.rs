@@ -217,28 +217,6 @@ fn rows_that_will_be_moved_for_certain_are_compressed_then_and_not_before() {
 }
 
 #[test]
-fn an_index_that_no_merge_will_write_again_is_compressed_at_once() {
-    let mut world = World::with(12, Options { index_block_bytes: 4096, index_file_bytes: 1 << 20, ..tiny() });
-    world.stop_inline_work();
-    let mut grow = |ids: std::ops::Range<u64>| {
-        let before = world.engine().stats().index_bytes;
-        world.put_batch(ids);
-        world.flush();
-        world.engine().stats().index_bytes - before
-    };
-    let [.., third, fourth] = [(); 4].map(|()| grow(0..300));
-    let raw = [third, fourth];
-    grow(300..600);
-    // In order, each flush over the end of the one before.
-    for n in 2..8 {
-        let compressed = grow(n * 300 - 5..n * 300 + 295);
-        assert!(raw.iter().all(|raw| compressed < raw / 10 * 9), "{compressed} against {raw:?}");
-    }
-    world.compact_all();
-    world.check();
-}
-
-#[test]
 fn an_idle_engine_leaves_little_uncompressed_whatever_was_flushed() {
     let options = Options { row_block_bytes: 1024, rowset_bytes: 1 << 20, ..tiny() };
     for (compression, is_left) in [(Compression::Lz4, false), (Compression::None, true)] {
