@@ -46,7 +46,7 @@ impl Engine {
     }
 
     /// The ticket of the last commit that readers see: every write that has returned has this ticket or an earlier one. So
-    /// it also serves for writes that give none themselves, such as [`Table::upsert`].
+    /// it also serves for writes that give none themselves, such as [`Table::upsert`](crate::Table::upsert).
     #[must_use]
     pub fn last_committed(&self) -> Ticket {
         Ticket::new(self.core().last_committed())
@@ -57,7 +57,7 @@ impl Engine {
     ///
     /// After a [`repair`](crate::repair()) it is the last commit of which anything was found; what of it and of those
     /// before is lost is told by the repair's report. In a checkpoint it is the last commit that is in it
-    /// ([`CheckpointReport::version`]), until it is written to.
+    /// ([`CheckpointReport::version`](crate::CheckpointReport::version)), until it is written to.
     #[must_use]
     pub fn recovered_to(&self) -> Ticket {
         self.report.recovered_to
