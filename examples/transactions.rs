@@ -5,7 +5,7 @@
 //! cargo run --example transactions [DIRECTORY]
 //! ```
 
-use nyala::{Durability, Engine, Options, Schema, Table, Ticket, Transaction, Type};
+use nyala::{Durability, Engine, Options, Schema, Table, Transaction, Type, Version};
 
 const ACCOUNTS: u64 = 20;
 const THREADS: u64 = 4;
@@ -111,10 +111,10 @@ fn main() -> nyala::Result<()> {
     })?;
 
     // Before the customers are told: everything so far survives a loss of power from here on.
-    let ticket: Ticket = bank.engine.last_committed();
-    bank.engine.wait_durable(ticket)?;
+    let last: Version = bank.engine.last_committed();
+    bank.engine.wait_durable(last)?;
     println!(
-        "{done} transfers done, the last is commit {ticket}; all through {} are durable",
+        "{done} transfers done, the last is commit {last}; all through {} are durable",
         bank.engine.last_durable()
     );
     println!("{} cents in {} accounts, as at the beginning", bank.sum()?, bank.accounts.count()?);
@@ -125,7 +125,7 @@ fn main() -> nyala::Result<()> {
     slow.upsert(&bank.accounts, (0, cents * 101 / 100))?;
     bank.transfer(1, 0, 1)?;
     match slow.commit(Durability::Sync) {
-        Ok(ticket) => println!("interest was paid in commit {ticket}"),
+        Ok(version) => println!("interest was paid in commit {version}"),
         Err(error) => println!("no interest was paid: {error}"),
     }
     bank.engine.close()

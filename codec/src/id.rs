@@ -17,7 +17,7 @@ macro_rules! id {
 }
 
 id! {
-    /// The sequence number of one operation. Greater is newer; 0 is before every operation.
+    /// The number of one operation in the order of all. Greater is later; 0 is before every operation.
     Version(u64)
 }
 id! {
@@ -53,10 +53,22 @@ impl Version {
     /// Above every version that is ever given out.
     pub const MAX: Version = Version(u64::MAX);
 
-    /// The version after this one.
+    /// The version after this one; of the greatest number that same one.
     #[must_use]
     pub fn next(self) -> Version {
-        Version(self.0 + 1)
+        Version(self.0.saturating_add(1))
+    }
+}
+
+impl From<u64> for Version {
+    fn from(number: u64) -> Version {
+        Version(number)
+    }
+}
+
+impl From<Version> for u64 {
+    fn from(version: Version) -> u64 {
+        version.0
     }
 }
 

@@ -105,8 +105,8 @@ impl Alter {
         self
     }
 
-    /// Makes the changes, and answers with a handle of the table that has them. Survives a loss of power, and so does
-    /// everything that was visible before. Writers go on meanwhile.
+    /// Makes the changes, and answers with a handle of the table that has them. Without any it does nothing. Survives a
+    /// loss of power, and so does everything that was visible before. Writers go on meanwhile.
     ///
     /// # Errors
     /// `InvalidArgument` names what cannot be: a column that is not there or is there already, one of the key, a
@@ -115,23 +115,31 @@ impl Alter {
     /// altered since this handle was opened; `NoSuchTable` if it was dropped; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn apply(self) -> Result<Table, Error> {
         let Alter { handle, table, changes } = self;
-        let in_table = |error: Error| error.context(format_args!("table {:?}", table.name));
-        let changes = changes.map_err(in_table)?;
-        let table = if changes.is_empty() {
-            table
-        } else {
-            let schema = table.schema.changed(&changes).map_err(in_table)?;
-            install(&handle.core, &table, &Arc::new(schema))?
-        };
-        Ok(Table::new(handle, table))
+        let core = &*handle.core;
+        let altered = core.door(|| apply(core, &table, changes))?;
+        Ok(Table::new(handle, altered))
     }
+}
+
+fn apply(
+    core: &Core,
+    table: &Arc<TableCore>,
+    changes: Result<Vec<Change>, Error>,
+) -> Result<Arc<TableCore>, Error> {
+    let _caller = core.callers.read();
+    core.health.check_writable()?;
+    table.tablet.check_not_dropped()?;
+    let in_table = |error: Error| error.context(format_args!("table {:?}", table.name));
+    let changes = changes.map_err(in_table)?;
+    if changes.is_empty() {
+        return check_newest(table).map(|()| Arc::clone(table));
+    }
+    let schema = table.schema.changed(&changes).map_err(in_table)?;
+    install(core, table, &Arc::new(schema))
 }
 
 /// Puts the next schema in force.
 fn install(core: &Core, table: &TableCore, schema: &Arc<Schema>) -> Result<Arc<TableCore>, Error> {
-    let _caller = core.callers.read();
-    core.health.check_writable()?;
-    table.tablet.check_not_dropped()?;
     // What survives a loss of power is a prefix of the commits over all tables: the change must not be there without
     // what was visible before it.
     core.sync_visible()?;
@@ -142,13 +150,14 @@ fn install(core: &Core, table: &TableCore, schema: &Arc<Schema>) -> Result<Arc<T
             let _ = owner.set(Owner::of(&described, table.tablet.id).encode());
             Ok(Some(Edit { tables: vec![described], ..Edit::default() }))
         },
-        |_| {
-            let altered = Arc::new(table.altered(Arc::clone(schema)));
+        |state| {
+            // It may have been renamed since the handle was opened.
+            let altered = Arc::new(table.next(&state.tables[&table.id].name, Arc::clone(schema)));
             // A leader sees one schema for the whole of its group.
             let _stage = core.commit.stage();
             table.tablet.set_owner(owner.get().expect("the edit was made").clone());
             table.newest.replace(Arc::clone(schema));
-            core.catalog.insert(Arc::clone(&altered));
+            core.catalog.put(Arc::clone(&altered));
             altered
         },
     );
@@ -169,16 +178,22 @@ fn next_description(state: &State, table: &TableCore, schema: &Schema) -> Result
     let Some(described) = state.tables.get(&table.id) else {
         return Err(Error::new(ErrorKind::NoSuchTable, "the table was dropped"));
     };
-    let (ours, newest) = (table.schema.version(), table.newest.version());
-    if ours != newest {
-        return Err(Error::new(
-            ErrorKind::SchemaMismatch,
-            format!(
-                "table {:?} was altered since it was opened: its schema has version {newest} by now, the handle's has {ours}; \
-                 open it again",
-                table.name
-            ),
-        ));
-    }
+    check_newest(table)?;
     Ok(TableDesc { schema: schema.encode_to_vec(), ..described.clone() })
+}
+
+/// A handle alters the table that it knows.
+fn check_newest(table: &TableCore) -> Result<(), Error> {
+    let (ours, newest) = (table.schema.version(), table.newest.version());
+    if ours == newest {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::SchemaMismatch,
+        format!(
+            "table {:?} was altered since it was opened: its schema has version {newest} by now, the handle's has {ours}; \
+             open it again",
+            table.name
+        ),
+    ))
 }

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use codec::Version;
 
 use crate::catalog::TableCore;
-use crate::commit::Ticket;
 use crate::core::Handle;
 use crate::error::Error;
 use crate::options::Durability;
@@ -33,9 +32,9 @@ pub(crate) use commit::{commit, delete_seen};
 /// Operations on any tables of one engine that become visible and durable together, or not at all.
 ///
 /// The last operation on a key wins, and a checked one (`insert`, `update`) sees those before it. Building a batch
-/// writes nothing; dropping it undoes nothing. After a commit the batch is empty and keeps its memory, so a batch in
-/// a loop allocates nothing in the long run. After a failed commit it still holds its operations. How large a batch may be
-/// is said by [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) and
+/// writes nothing; dropping it undoes nothing. After a commit the batch is empty and keeps its memory, so a batch in a
+/// loop allocates nothing in the long run. After a failed commit it still holds its operations. How large a batch may
+/// be is said by [`Options::batch_bytes_max`](crate::Options::batch_bytes_max) and
 /// [`Options::batch_operations_max`](crate::Options::batch_operations_max).
 ///
 /// ```
@@ -135,8 +134,8 @@ impl WriteBatch {
         self.buffer.delete(&self.handle.core, core, &key, None)
     }
 
-    /// Writes a row if the one that is there has this [version](crate::Row::version), or, for `None`, if there is none; else
-    /// the commit fails with `Conflict`. What the batch itself writes has no version yet.
+    /// Writes a row if the one that is there has this [version](crate::Row::version), or, for `None`, if there is none;
+    /// else the commit fails with `Conflict`. What the batch itself writes has no version yet.
     ///
     /// # Errors
     /// As for [`WriteBatch::upsert`].
@@ -144,10 +143,10 @@ impl WriteBatch {
         &mut self,
         table: &Table,
         record: impl Record,
-        version: Option<u64>,
+        version: Option<Version>,
     ) -> Result<(), Error> {
         let core = self.table(table)?;
-        let check = Check::Version(version.map(Version));
+        let check = Check::Version(version);
         self.buffer.put(&self.handle.core, core, &record, Some(check))
     }
 
@@ -155,9 +154,14 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As for [`WriteBatch::upsert`].
-    pub fn compare_and_delete(&mut self, table: &Table, key: impl Record, version: u64) -> Result<(), Error> {
+    pub fn compare_and_delete(
+        &mut self,
+        table: &Table,
+        key: impl Record,
+        version: Version,
+    ) -> Result<(), Error> {
         let core = self.table(table)?;
-        let check = Check::Version(Some(Version(version)));
+        let check = Check::Version(Some(version));
         self.buffer.delete(&self.handle.core, core, &key, Some(check))
     }
 
@@ -185,14 +189,16 @@ impl WriteBatch {
     }
 
     /// Commits the operations, all or none, and empties the batch. On return they are visible, and as durable as
-    /// asked for. Returns the commit's [`Ticket`]; that of a batch that wrote nothing is the last one before it.
+    /// asked for. Returns the commit's [`Version`], that of its last operation; of a batch that wrote nothing
+    /// it is that of the last commit before it.
     ///
     /// # Errors
-    /// `DuplicateKey`, `MissingRow` or `Conflict` with the [operation](Error::operation) that failed its check; `NoSuchTable` if
-    /// a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for; `NoSpace`, `Io`,
-    /// `ReadOnly` or `Closed` if the engine takes no writes. Nothing is written then, except that an `Io` error from a log
-    /// that failed under this very batch leaves open whether it is found after the next open. The batch keeps its operations.
-    pub fn commit(&mut self, durability: Durability) -> Result<Ticket, Error> {
-        commit(&self.handle.core, &mut self.buffer, durability).map(|(last, _)| Ticket::new(last))
+    /// `DuplicateKey`, `MissingRow` or `Conflict` with the [operation](Error::operation) that failed its check;
+    /// `NoSuchTable` if a table was dropped; `SchemaMismatch` if a column was dropped that the batch has a value for;
+    /// `NoSpace`, `Io`, `ReadOnly` or `Closed` if the engine takes no writes. Nothing is written then, except that an
+    /// `Io` error from a log that failed under this very batch leaves open whether it is found after the next open. The
+    /// batch keeps its operations.
+    pub fn commit(&mut self, durability: Durability) -> Result<Version, Error> {
+        commit(&self.handle.core, &mut self.buffer, durability).map(|(last, _)| last)
     }
 }

@@ -18,7 +18,7 @@ use crate::tablet::Tablet;
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
-/// A table as one of its schemas shows it: its name, this schema, and its tablet. When the table is altered, the map
+/// A table as it was at a moment: its name, its schema, and its tablet. When the table is altered or renamed, the map
 /// gets another one; handles keep theirs.
 #[derive(Debug)]
 pub(crate) struct TableCore {
@@ -40,10 +40,10 @@ impl TableCore {
         TableCore::with_cell(id, name, schema, newest, tablet)
     }
 
-    /// The same table with its next schema.
-    pub(crate) fn altered(&self, schema: Arc<Schema>) -> TableCore {
+    /// The same table with this name and this schema.
+    pub(crate) fn next(&self, name: &str, schema: Arc<Schema>) -> TableCore {
         let (newest, tablet) = (Arc::clone(&self.newest), Arc::clone(&self.tablet));
-        TableCore::with_cell(self.id, self.name.clone(), schema, newest, tablet)
+        TableCore::with_cell(self.id, name.to_owned(), schema, newest, tablet)
     }
 
     fn with_cell(
@@ -76,23 +76,40 @@ impl TableCore {
 
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    tables: RwLock<BTreeMap<String, Arc<TableCore>>>,
+    tables: RwLock<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    ids: BTreeMap<String, TableId>,
+    by_id: BTreeMap<TableId, Arc<TableCore>>,
 }
 
 impl Catalog {
     pub(crate) fn get(&self, name: &str) -> Option<Arc<TableCore>> {
-        self.tables.read().get(name).cloned()
+        let tables = self.tables.read();
+        tables.by_id.get(tables.ids.get(name)?).cloned()
     }
 
-    pub(crate) fn insert(&self, table: Arc<TableCore>) {
-        self.tables.write().insert(table.name.clone(), table);
+    /// The table as it is now, whatever its name.
+    pub(crate) fn find(&self, id: TableId) -> Option<Arc<TableCore>> {
+        self.tables.read().by_id.get(&id).cloned()
     }
 
-    /// Removes this very table. One of the same name that was made later stays.
-    pub(crate) fn remove(&self, table: &TableCore) {
-        let mut tables = self.tables.write();
-        if tables.get(&table.name).is_some_and(|found| found.id == table.id) {
-            tables.remove(&table.name);
+    /// Puts a table in force: a new one, or what has become of one that is there, perhaps under another name.
+    pub(crate) fn put(&self, table: Arc<TableCore>) {
+        let tables = &mut *self.tables.write();
+        if let Some(before) = tables.by_id.get(&table.id) {
+            tables.ids.remove(&before.name);
+        }
+        tables.ids.insert(table.name.clone(), table.id);
+        tables.by_id.insert(table.id, table);
+    }
+
+    pub(crate) fn remove(&self, id: TableId) {
+        let tables = &mut *self.tables.write();
+        if let Some(table) = tables.by_id.remove(&id) {
+            tables.ids.remove(&table.name);
         }
     }
 
@@ -100,14 +117,15 @@ impl Catalog {
     pub(crate) fn names_of<'a>(&self, tablets: impl IntoIterator<Item = &'a Arc<Tablet>>) -> Vec<String> {
         let tables = self.tables.read();
         let names: BTreeMap<_, _> =
-            tables.values().map(|table| (table.tablet.id, table.name.as_str())).collect();
+            tables.by_id.values().map(|table| (table.tablet.id, table.name.as_str())).collect();
         let name = |tablet: &Arc<Tablet>| names.get(&tablet.id).copied().unwrap_or("(dropped)").to_owned();
         tablets.into_iter().map(name).collect()
     }
 
     /// All tables, by name.
     pub(crate) fn all(&self) -> Vec<Arc<TableCore>> {
-        self.tables.read().values().cloned().collect()
+        let tables = self.tables.read();
+        tables.ids.values().map(|id| Arc::clone(&tables.by_id[id])).collect()
     }
 }
 

@@ -39,9 +39,9 @@ const COPY_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {
-    /// The number of the last commit in it: what [`Engine::recovered_to`](crate::Engine::recovered_to) says of it,
+    /// The version of the last commit in it: what [`Engine::recovered_to`](crate::Engine::recovered_to) says of it,
     /// until it is written to. Every commit up to it is in it, no later one.
-    pub version: u64,
+    pub version: Version,
     /// Index files and rowsets that are the source's own, under a second name: they take no space until the source
     /// drops them.
     pub linked_files: u64,
@@ -116,7 +116,7 @@ impl Barrier {
 
 /// Brings everything to the target and makes it a database.
 fn fill(core: &Core, target: &Target<'_>, barrier: &Barrier) -> Result<CheckpointReport, Error> {
-    let mut report = CheckpointReport { version: barrier.version.0, ..CheckpointReport::default() };
+    let mut report = CheckpointReport { version: barrier.version, ..CheckpointReport::default() };
     for (kind, info) in barrier.state.files() {
         let is_linked = target.link(core, info.id, kind)?;
         if is_linked {

@@ -21,7 +21,6 @@
 
 mod gather;
 mod publish;
-mod ticket;
 mod validate;
 mod waiter;
 
@@ -34,7 +33,6 @@ use codec::{FileId, Version};
 use sync::{Mutex, MutexGuard};
 use wal::{Position, Record};
 
-pub use ticket::Ticket;
 pub(crate) use validate::{Expectation, RangeExpectation, Saw};
 pub(crate) use waiter::Refusal;
 use waiter::{Told, Waiter};

@@ -152,7 +152,7 @@ impl Core {
         if table.newest.version() == table.schema.version() {
             return Ok(Arc::clone(table));
         }
-        let newest = self.catalog.get(&table.name).filter(|newest| newest.id == table.id);
+        let newest = self.catalog.find(table.id);
         newest.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, "the table was dropped"))
     }
 
@@ -235,11 +235,15 @@ impl Core {
         }
     }
 
-    /// In the inline mode, where no thread does it: tells the listener what there is to tell. Call with no lock held.
-    pub(crate) fn tell_inline(&self) {
+    /// What a caller asks for that may raise events, and holds no lock before and after. In the inline mode, where no
+    /// thread does it, the listener is told what came of it before the caller goes on, whether it failed or not.
+    #[inline]
+    pub(crate) fn door<T>(&self, work: impl FnOnce() -> T) -> T {
+        let done = work();
         if self.is_inline() {
             self.events.deliver();
         }
+        done
     }
 
     /// Sees to it that sealed memtables are flushed.

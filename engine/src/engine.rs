@@ -117,8 +117,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`]. Nothing is written then, and
-    /// the call can be repeated: after `NoSpace`, for one, once there is space and after [`Engine::resume`].
+    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`]. Nothing is written
+    /// then, and the call can be repeated: after `NoSpace`, for one, once there is space and after [`Engine::resume`].
     pub fn transact<T>(&self, run: impl FnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
         self.transact_with(self.core().options.default_durability, transaction::ATTEMPTS, run)
     }
@@ -142,8 +142,8 @@ impl Engine {
         self.core().registry.take()
     }
 
-    /// How big, how far behind, why slow, and whether healthy: numbers about the engine and its tables. Lists the directory,
-    /// so it is for now and then and not for each request.
+    /// How big, how far behind, why slow, and whether healthy: numbers about the engine and its tables. Lists the
+    /// directory, so it is for now and then and not for each request.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -177,23 +177,24 @@ impl Engine {
     /// }
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn health(&self) -> Health {
         self.core().health.report()
     }
 
-    /// Takes writes again after `NoSpace`. If the disk is still full, the next write says so again. Does nothing to an engine
-    /// that is healthy.
+    /// Takes writes again after `NoSpace`. If the disk is still full, the next write says so again. Does nothing to an
+    /// engine that is healthy.
     ///
     /// # Errors
     /// The cause, if the engine is poisoned; `ReadOnly`, `Closed`.
     pub fn resume(&self) -> Result<(), Error> {
-        self.core().health.resume()?;
-        self.core().signals.flush.set();
-        self.core().signals.compaction.set();
-        self.core().run_inline_flushes();
-        self.core().tell_inline();
-        Ok(())
+        let core = self.core();
+        core.door(|| {
+            core.health.resume()?;
+            core.signals.flush.set();
+            core.signals.compaction.set();
+            core.run_inline_flushes();
+            Ok(())
+        })
     }
 
     /// Reads everything on disk and checks it: every checksum, the order of every file, that every index entry leads
@@ -220,11 +221,12 @@ impl Engine {
     /// Copies the database to another directory, as of now, while writers go on: a backup that opens like any other
     /// database.
     ///
-    /// Every commit that returned before this call is in it, and of those under way a prefix in the order of commits: what
-    /// it holds is what the database held at one moment. It is durable when this returns, buffered commits included. What
-    /// is written later to either never shows in the other. The directory must be missing or empty, and may lie on another
-    /// disk. Index files and rowsets are hard-linked where that is possible, so that a checkpoint on the same file system
-    /// takes little time and space; the report says which. Obsolete files are not deleted meanwhile.
+    /// Every commit that returned before this call is in it, and of those under way a prefix in the order of commits:
+    /// what it holds is what the database held at one moment. It is durable when this returns, buffered commits
+    /// included. What is written later to either never shows in the other. The directory must be missing or empty, and
+    /// may lie on another disk. Index files and rowsets are hard-linked where that is possible, so that a checkpoint on
+    /// the same file system takes little time and space; the report says which. Obsolete files are not deleted
+    /// meanwhile.
     ///
     /// A checkpoint that fails leaves an empty directory; one that is interrupted, or whose rest cannot be removed, a
     /// directory that does not open. Neither concerns this engine, which goes on either way. It works without space for
@@ -250,8 +252,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the directory is not empty; `NoSpace`, `ReadOnly`, `Io` for what its disk says, and `Io` for
-    /// what cannot be read here; `Locked`; `Closed`, also if the engine is closed meanwhile.
+    /// `InvalidArgument` if the directory is not empty; `NoSpace`, `ReadOnly`, `Io` for what its disk says, and `Io`
+    /// for what cannot be read here; `Locked`; `ReadOnly` also of an engine that is open for reading only; `Closed`,
+    /// also if the engine is closed meanwhile.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport, Error> {
         checkpoint::checkpoint(self.core(), dir.as_ref())
     }

@@ -39,7 +39,7 @@ pub enum ErrorKind {
     TableExists,
     /// The directory is in use by another engine, in this process or another.
     Locked,
-    /// The engine was closed or dropped.
+    /// The engine was closed.
     Closed,
     /// Writes are not possible: opened read-only, or the file system or the permissions do not let us.
     ReadOnly,
@@ -104,7 +104,7 @@ struct Inner {
     text: String,
     operation: Option<usize>,
     key: Option<String>,
-    /// Nothing was done, and it may work a moment later.
+    /// Nothing was done for a lack that may pass, and it may work a moment later.
     is_passing: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -120,6 +120,47 @@ impl Error {
     #[must_use]
     pub fn operation(&self) -> Option<usize> {
         self.inner.operation
+    }
+
+    /// Whether it may work if it is tried again, although nobody has mended anything: nothing was done, and what was in
+    /// the way may be gone a moment later. So it is for
+    ///
+    /// * [`ErrorKind::Conflict`]: somebody else was first. What rests on what was read is to be done again from the
+    ///   reading on, as [`Engine::transact`](crate::Engine::transact) does; the same commit once more would meet the
+    ///   same conflict.
+    /// * an [`ErrorKind::Io`] for want of file descriptors, of the process or the machine: the same call may be
+    ///   repeated, best after a pause.
+    ///
+    /// Everything else stays until somebody does something: chooses other arguments, frees space and calls
+    /// [`Engine::resume`](crate::Engine::resume), opens the database again.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use nyala::{Durability, Engine, Options, Schema, Type};
+    /// let engine = Engine::open(dir.path(), Options::default())?;
+    /// let schema = Schema::builder().key("id", Type::U64).column("stock", Type::U32).build()?;
+    /// let goods = engine.open_or_create_table("goods", schema)?;
+    /// goods.upsert((1, 3))?;
+    /// let sell = || {
+    ///     let mut sale = engine.transaction();
+    ///     let stock: u32 = sale.get(&goods, (1,))?.expect("it is there").get("stock")?;
+    ///     sale.update(&goods, (1,), [("stock", stock - 1)])?;
+    /// #   goods.insert_ignore((2, 0)).and_then(|is_first| if is_first { goods.upsert((1, 2)) } else { Ok(()) })?;
+    ///     sale.commit(Durability::Buffered)
+    /// };
+    /// let mut sold = sell();
+    /// # assert!(sold.is_err());
+    /// while sold.as_ref().is_err_and(|error| error.is_transient()) {
+    ///     sold = sell();
+    /// }
+    /// sold?;
+    /// # assert_eq!(goods.get((1,))?.unwrap().get::<u32>("stock")?, 1);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.inner.is_passing || self.inner.kind == ErrorKind::Conflict
     }
 
     /// An error without a cause below it.
@@ -194,11 +235,6 @@ impl Error {
         self
     }
 
-    /// Whether nothing was done for a lack that may pass.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.inner.is_passing
-    }
-
     /// The same error, with what was being done before its text.
     #[cold]
     #[must_use]
@@ -240,6 +276,18 @@ pub(crate) fn io_kind(error: &io::Error) -> ErrorKind {
         _ => ErrorKind::Io,
     }
 }
+
+/// Two errors are equal if they say the same: kind, operation, text and key. What caused them is in the text.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        let said = |error: &Inner| (error.kind, error.operation);
+        said(&self.inner) == said(&other.inner)
+            && self.inner.text == other.inner.text
+            && self.inner.key == other.inner.key
+    }
+}
+
+impl Eq for Error {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -68,7 +68,7 @@ pub(crate) fn run(core: &Core, job: &FlushJob) {
             give_back(job);
             let error = error.context("a flush failed");
             // Writers cannot wait for ever for descriptors to come back; a close tries once more.
-            if !error.is_passing() {
+            if !error.is_transient() {
                 core.health.fail(&error);
             } else if !core.workers.stopping().load(Ordering::Acquire) {
                 core.health.poison(&error);
@@ -118,7 +118,7 @@ pub(crate) fn patiently(core: &Core, mut work: impl FnMut() -> Result<(), Error>
     let mut delay = RETRY_AFTER_MIN;
     loop {
         match work() {
-            Err(error) if error.is_passing() && delay <= RETRY_AFTER_MAX => {
+            Err(error) if error.is_transient() && delay <= RETRY_AFTER_MAX => {
                 tracing::warn!(%error, ?delay, "this is tried again");
                 core.clock.sleep(delay);
                 delay *= 2;
@@ -144,6 +144,10 @@ pub(crate) fn seal_largest(core: &Core) -> bool {
 
 /// Flushes everything that was applied before the call, and waits for it.
 pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(), Error> {
+    core.door(|| seal_and_wait(core, tablets))
+}
+
+fn seal_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(), Error> {
     let goals: Vec<(Arc<Tablet>, Version)> = {
         let _stage = core.commit.stage();
         tablets
@@ -159,14 +163,12 @@ pub(crate) fn flush_and_wait(core: &Core, tablets: &[Arc<Tablet>]) -> Result<(),
     core.run_inline_flushes();
     let is_done =
         |(tablet, goal): &(Arc<Tablet>, Version)| tablet.is_gone() || !tablet.has_unflushed_through(*goal);
-    let flushed = core.health.progress.wait_for(Duration::from_millis(100), || {
+    core.health.progress.wait_for(Duration::from_millis(100), || {
         if goals.iter().all(is_done) {
             return Some(Ok(()));
         }
         core.health.check_writable().err().map(Err)
-    });
-    core.tell_inline();
-    flushed
+    })
 }
 
 /// Writes out what is sealed when the engine closes and nobody else flushes any more.

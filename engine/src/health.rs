@@ -22,7 +22,19 @@ const POISONED: u8 = 3;
 const CLOSED: u8 = 4;
 
 /// Whether an engine takes writes.
-#[derive(Clone, Debug, Default)]
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Engine, Health, Options};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// assert!(engine.health().is_healthy());
+/// engine.close()?;
+/// assert_eq!(engine.health(), Health::Closed);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 #[non_exhaustive]
 pub enum Health {
     /// Reads and writes work.
@@ -38,6 +50,23 @@ pub enum Health {
     Poisoned(Error),
     /// The engine is closed.
     Closed,
+}
+
+impl Health {
+    /// Whether reads and writes work.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        matches!(self, Health::Healthy)
+    }
+
+    /// Why writes are refused: the error that they return, if it is that of a full disk or of an earlier failure.
+    #[must_use]
+    pub fn cause(&self) -> Option<&Error> {
+        match self {
+            Health::NoSpace(cause) | Health::Poisoned(cause) => Some(cause),
+            Health::Healthy | Health::ReadOnly | Health::Closed => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -141,7 +170,7 @@ impl HealthCell {
     /// A failure of log, flush or manifest: for lack of space it can be resumed, else it poisons. For a lack that may
     /// pass nothing was done, and whoever wants it done tries again.
     pub(crate) fn fail(&self, cause: &Error) {
-        if cause.is_passing() {
+        if cause.is_transient() {
             tracing::warn!(%cause, "this may work later");
             self.progress.notify();
         } else if cause.kind() == ErrorKind::NoSpace {

@@ -117,11 +117,10 @@ pub fn decode_key(schema: &Schema, key: &[u8], mut each: impl FnMut(&str, Value<
 /// `Corruption` if the bytes are no row of this version, or if the schema is older than it.
 pub fn decode_row(
     schema: &Schema,
-    version: u32,
+    version: SchemaVersion,
     row: &[u8],
     mut each: impl FnMut(&str, Value<'_>),
 ) -> Result<()> {
-    let version = SchemaVersion(version);
     let columns = schema.value_columns_at(version);
     let columns = columns.ok_or_else(|| unknown_version(version, schema.version()))?;
     let layout = RowLayout::new(columns.iter().copied());

@@ -56,19 +56,19 @@
 //! | read in order | [`Table::scan`]: a [`Scan`] with prefix, range, filter, columns, direction, limit |
 //! | read everything as of one moment | [`Engine::snapshot`] |
 //! | read, and write what follows from it | [`Engine::transact`], [`Transaction`] |
-//! | know what is durable | [`Durability`], [`Ticket`], [`Engine::wait_durable`], [`Engine::recovered_to`] |
+//! | know what is durable | [`Durability`], [`Version`], [`Engine::wait_durable`], [`Engine::recovered_to`] |
 //! | back up, read beside a writer | [`Engine::checkpoint`], [`Engine::open_read_only`] |
 //! | see how it is | [`Engine::stats`], [`Engine::health`], [`EventListener`] |
 //!
 //! # What holds everywhere
 //!
 //! * **Durability**: a write that returned survives the end of the process. A loss of power it survives if it asked for
-//!   [`Durability::Sync`], or was synced since, which happens about once a second; what is there after one is a prefix of
-//!   all commits.
-//! * **Threads**: handles are cheap to clone, `Send` and `Sync`; iterators and snapshots borrow nothing. Calls block; none is
-//!   asynchronous.
-//! * **Errors**: one type, [`Error`], with a [kind](Error::kind) to act on and a text for people. After an error the next
-//!   valid call works. The texts show no keys unless [`Options::keys_in_errors`] says so.
+//!   [`Durability::Sync`], or was synced since, which happens about once a second; what is there after one is a prefix
+//!   of all commits.
+//! * **Threads**: handles are cheap to clone, `Send` and `Sync`; iterators and snapshots borrow nothing. Calls block;
+//!   none is asynchronous.
+//! * **Errors**: one type, [`Error`], with a [kind](Error::kind) to act on and a text for people. After an error the
+//!   next valid call works. The texts show no keys unless [`Options::keys_in_errors`] says so.
 //! * **Limits**: a key of 65,535 bytes when encoded, a row of [`ROW_BYTES_MAX`], [`COLUMNS_MAX`] columns.
 //!
 //! # Features
@@ -141,8 +141,41 @@ pub use alter::Alter;
 pub use batch::WriteBatch;
 pub use check::{CheckReport, Problem, ProblemKind};
 pub use checkpoint::CheckpointReport;
+/// A version is a place in the order of all writes of a database. Each operation has its own, and a commit has that of
+/// its last one: [`WriteBatch::commit`] and [`Transaction::commit`] return it, and [`Engine::last_committed`] gives one
+/// that covers every write of a table's handle that has returned. A row [tells](Row::version) that of the operation
+/// that wrote it.
+///
+/// A commit is durable once its version is at or below [`Engine::last_durable`], and it has survived whatever happened
+/// if it is at or below [`Engine::recovered_to`] of the next open. Versions grow, with gaps, and are never used again
+/// in the life of a database, so that they can be kept elsewhere, as numbers, and compared then.
+///
+/// **Those of two databases cannot be compared**, and a [checkpoint](Engine::checkpoint) is a database of its own.
+/// Commits up to it have the same versions in both; later ones of either have nothing to do with those of the other,
+/// although their numbers may be the same. So keep with a version which database it is of.
+///
+/// ```
+/// # fn main() -> Result<(), nyala::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use nyala::{Durability, Engine, Options, Schema, Type, Version};
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// let schema = Schema::builder().key("id", Type::U64).column("cents", Type::I64).build()?;
+/// let accounts = engine.open_or_create_table("accounts", schema)?;
+/// let mut batch = engine.batch();
+/// batch.upsert(&accounts, (1, 900))?;
+/// let version = batch.commit(Durability::Buffered)?;
+/// // ... other work; and before this write is told to the world:
+/// engine.wait_durable(version)?;
+/// assert!(version <= engine.last_durable());
+/// let kept = u64::from(version);
+/// engine.close()?;
+///
+/// let engine = Engine::open(dir.path(), Options::default())?;
+/// assert!(Version::from(kept) <= engine.recovered_to(), "it has survived");
+/// # Ok(()) }
+/// ```
+pub use codec::Version;
 pub use codec::{ColumnId, SchemaVersion};
-pub use commit::Ticket;
 #[cfg(feature = "derive")]
 pub use derive::FromRow;
 /// ```

@@ -24,7 +24,7 @@ use vfs::Fs;
 use wal::Log;
 
 use crate::catalog::{Catalog, TableCore};
-use crate::commit::{Ticket, VERSION_RESERVE};
+use crate::commit::VERSION_RESERVE;
 use crate::error::{Error, ErrorKind};
 use crate::files::{CURRENT_TEMPORARY, FileKind, Files, LOCK, file_name};
 use crate::manifest::{Manifest, Owner, State, TabletState};
@@ -147,7 +147,7 @@ fn prepare(
     state.log_start = log.end().segment;
     state.attested = Some(log.synced());
     let (ceiling, durable) = (state.version_ceiling, state.durable_through);
-    report.recovered_to = Ticket::new(durable);
+    report.recovered_to = durable;
     let catalog = open_tables(files, cache, &state)?;
     let manifest = Manifest::prepare(files, state)?;
     Ok(Prepared { log, manifest, catalog, first_version, ceiling, durable, report })
@@ -181,7 +181,7 @@ fn open_tables(files: &Files, cache: &Arc<sstable::Cache>, state: &State) -> Res
         let tablet = open_tablet(files, cache, id, &Owner::of(table, id), described)
             .map_err(|error| error.context(format!("table {:?}", table.name)))?;
         let core = TableCore::new(table.id, table.name.clone(), Arc::new(schema), Arc::new(tablet));
-        catalog.insert(Arc::new(core));
+        catalog.put(Arc::new(core));
     }
     Ok(catalog)
 }

@@ -238,7 +238,7 @@ impl<'a> Patient<'a> {
             let read_through = log.last_version.max(table.flushed_through);
             merge::table(self, table, ops, &mut rows, out.as_mut(), &mut report)?;
             if let Some(repaired) = report.tables.last_mut() {
-                repaired.read_through = read_through.0;
+                repaired.read_through = read_through;
             }
         }
         rows.tell_unread(&mut report);

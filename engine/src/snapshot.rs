@@ -104,8 +104,8 @@ pub struct Snapshot(Arc<Registered>);
 impl Snapshot {
     /// The last version that it sees. Versions count operations; they grow, with gaps.
     #[must_use]
-    pub fn version(&self) -> u64 {
-        self.0.version.0
+    pub fn version(&self) -> Version {
+        self.0.version
     }
 
     pub(crate) fn at(&self) -> Version {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use codec::Version;
+
 use crate::catalog::TableCore;
 use crate::compaction;
 use crate::core::Core;
@@ -87,7 +89,7 @@ pub struct Stats {
     /// Bytes of keys and rows committed, as they stand in the log.
     pub committed_bytes: u64,
     /// The last visible version.
-    pub visible_version: u64,
+    pub visible_version: Version,
     /// Memory of memtables that are not flushed yet.
     pub memtable_bytes: u64,
     /// Memory of the block cache.
@@ -149,7 +151,7 @@ pub struct Stats {
     /// Live snapshots.
     pub snapshots: u64,
     /// The version of the oldest one.
-    pub oldest_snapshot: Option<u64>,
+    pub oldest_snapshot: Option<Version>,
     /// Each table, by name.
     pub tables: Vec<TableStats>,
 }
@@ -256,7 +258,7 @@ impl Stats {
             batches: load(&core.commit.batches),
             operations: load(&core.commit.operations),
             committed_bytes: load(&core.commit.bytes),
-            visible_version: core.registry.visible().0,
+            visible_version: core.registry.visible(),
             memtable_bytes: core.stall.used() as u64,
             cache_bytes: cache.bytes_used,
             cache_hits: cache.hits,
@@ -287,7 +289,7 @@ impl Stats {
             stall_time: Duration::from_nanos(load(&core.stall.waited_nanos)),
             longest_stall: Duration::from_nanos(load(&core.stall.longest_nanos)),
             snapshots: snapshots as u64,
-            oldest_snapshot: oldest.map(|version| version.0),
+            oldest_snapshot: oldest,
             tables,
         }
     }

@@ -92,21 +92,23 @@ impl Table {
         &self.core
     }
 
-    /// Its name.
+    /// The name that this handle was opened with. If the table was [renamed](crate::Engine::rename_table) since, the
+    /// handle goes on working, and [`Engine::tables`](crate::Engine::tables) has the new name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// The schema that this handle was opened with: what its rows and keys mean. If the table was [altered](Table::alter)
-    /// since, [`Engine::existing_table`](crate::Engine::existing_table) gives a handle with the schema in force.
+    /// The schema that this handle was opened with: what its rows and keys mean. If the table was
+    /// [altered](Table::alter) since, [`Engine::existing_table`](crate::Engine::existing_table) gives a handle with the
+    /// schema in force.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.core.schema
     }
 
-    /// Starts a change of the table's columns: some are added, renamed or dropped. The rows that are there are not touched,
-    /// and read right at once, in snapshots too.
+    /// Starts a change of the table's columns: some are added, renamed or dropped. The rows that are there are not
+    /// touched, and read right at once, in snapshots too.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -148,9 +150,9 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` names the column that does not fit. `NoSuchTable` if the table was dropped; `SchemaMismatch` if a
-    /// column was dropped that the row has a value for; `NoSpace`, `Io`, `ReadOnly` or `Closed` if the engine takes no
-    /// writes.
+    /// `InvalidArgument` names the column that does not fit. `NoSuchTable` if the table was dropped; `SchemaMismatch`
+    /// if a column was dropped that the row has a value for; `NoSpace`, `Io`, `ReadOnly` or `Closed` if the engine
+    /// takes no writes.
     pub fn upsert(&self, record: impl Record) -> Result<(), Error> {
         self.write(|core, table, buffer| buffer.put(core, table, &record, None)).map(|_| ())
     }
@@ -176,7 +178,8 @@ impl Table {
         self.write(|core, table, buffer| buffer.put(core, table, &record, Some(Check::Absent))).map(|_| ())
     }
 
-    /// Writes a row if its key is absent, and says whether it did. [`Table::insert_or_get`] answers with the row that is there.
+    /// Writes a row if its key is absent, and says whether it did. [`Table::insert_or_get`] answers with the row that
+    /// is there.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -210,7 +213,8 @@ impl Table {
         Update::new(self, key)
     }
 
-    /// Deletes a key. An absent one is fine. Looks nothing up; [`Table::delete_returning`] does, and answers with the row.
+    /// Deletes a key. An absent one is fine. Looks nothing up; [`Table::delete_returning`] does, and answers with the
+    /// row.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -232,7 +236,8 @@ impl Table {
         self.write(|core, table, buffer| buffer.delete(core, table, &key, None)).map(|_| ())
     }
 
-    /// Commits a batch of what `fill` puts into it. Answers with its last version, and how many operations were written.
+    /// Commits a batch of what `fill` puts into it. Answers with its last version, and how many operations were
+    /// written.
     fn write(
         &self,
         fill: impl FnOnce(&Core, &Arc<TableCore>, &mut Buffer) -> Result<(), Error>,
@@ -272,14 +277,14 @@ impl Table {
     /// `NoSpace`, `Io`, `ReadOnly`, `Closed`, `NoSuchTable`, `Corruption`.
     pub fn compact(&self) -> Result<(), Error> {
         self.flush()?;
-        let compacted = crate::compaction::compact_whole(&self.handle.core, &self.core.tablet);
+        let core = &*self.handle.core;
+        let compacted = core.door(|| crate::compaction::compact_whole(core, &self.core.tablet));
         // Another caller may wait for the end of this one.
-        self.handle.core.health.progress.notify();
+        core.health.progress.notify();
         if compacted.is_err() {
             // It may have been given up for the drop of its table, and not for a close.
             self.core.tablet.check_not_dropped()?;
         }
-        self.handle.core.tell_inline();
         compacted
     }
 

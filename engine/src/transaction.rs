@@ -28,7 +28,7 @@ use sync::Mutex;
 use crate::batch::ops::{Op, Ops};
 use crate::batch::{Buffer, Changes, changes};
 use crate::catalog::TableCore;
-use crate::commit::{Saw, Ticket, mem_op};
+use crate::commit::{Saw, mem_op};
 use crate::core::{Core, Handle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
@@ -242,6 +242,22 @@ impl Transaction {
         self.scan(table).count()
     }
 
+    /// The row with the least key. That of a range or a prefix is [`Scan::first`].
+    ///
+    /// # Errors
+    /// As for [`Transaction::get`].
+    pub fn first(&self, table: &Table) -> Result<Option<Row>> {
+        self.scan(table).first()
+    }
+
+    /// The row with the greatest key. That of a range or a prefix is [`Scan::last`].
+    ///
+    /// # Errors
+    /// As for [`Transaction::get`].
+    pub fn last(&self, table: &Table) -> Result<Option<Row>> {
+        self.scan(table).last()
+    }
+
     /// A scan of a table, with what the transaction has written there so far; see [`Scan`] for what it can be narrowed
     /// to. What it reads is checked by the commit: the keys from where it begins to the last row that was taken from
     /// it, or to its end if it said that there are no more. So narrow bounds make for fewer conflicts, and so does
@@ -273,6 +289,7 @@ impl Transaction {
     ) -> Result<bool> {
         let handle = Arc::clone(&self.handle);
         let table = table.core_of(&handle)?;
+        handle.core.health.check_open()?;
         table.tablet.check_not_dropped()?;
         let mark = self.buffer.mark();
         push(&mut self.buffer, &handle.core, table)?;
@@ -415,8 +432,8 @@ impl Transaction {
     pub fn rollback(self) {}
 
     /// Writes everything, if what was read is as it was, and ends the transaction. On return its writes are visible,
-    /// and as durable as asked for. Returns the commit's [`Ticket`]; that of a transaction that has written nothing is
-    /// the last one before it.
+    /// and as durable as asked for. Returns the commit's [`Version`], that of its last operation; of a transaction that
+    /// has written nothing it is that of the last commit before it.
     ///
     /// After an error the transaction is over too. What it did rests on what it has read, so it is not tried again but
     /// done again, from the start, in another one: at once after a `Conflict`, after
@@ -430,13 +447,14 @@ impl Transaction {
     /// has a value that was written: nothing is written then, and another transaction sees what moved. `NoSuchTable`,
     /// `NoSpace`, `Io` or `Closed` as for [`WriteBatch::commit`](crate::WriteBatch::commit), and `Corruption`, since
     /// what was read may have to be looked at again.
-    pub fn commit(mut self, durability: Durability) -> Result<Ticket> {
+    pub fn commit(mut self, durability: Durability) -> Result<Version> {
         if self.is_empty() {
+            self.core().health.check_open()?;
             // What it has read was all there at one moment, that of its snapshot.
-            return Ok(Ticket::new(self.core().last_committed()));
+            return Ok(self.core().last_committed());
         }
         let reads = self.reads.lock().take();
         let Transaction { handle, buffer, snapshot, .. } = &mut self;
-        commit::commit(&handle.core, buffer, reads, snapshot, durability).map(Ticket::new)
+        commit::commit(&handle.core, buffer, reads, snapshot, durability)
     }
 }

@@ -41,7 +41,7 @@ fn a_row_goes_from_commit_to_disk_and_back() {
     batch.commit(Durability::Sync).expect("it is committed");
     let committed = engine.stats();
     assert_eq!((committed.commit_groups, committed.batches, committed.operations), (1, 1, 1));
-    assert_eq!(committed.visible_version, start.visible_version + 1);
+    assert_eq!(committed.visible_version, start.visible_version.next());
     assert_eq!(committed.committed_bytes, encoded_bytes);
     let row = see(&table);
     assert!(row.contains("17") && row.contains("-5") && row.contains("a row's journey"), "{row}");

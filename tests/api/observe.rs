@@ -322,3 +322,61 @@ fn what_fails_is_told_with_its_cause_and_then_what_it_does_to_the_health() {
     since.retain(|told| !told.starts_with("compaction"));
     assert_eq!(since, ["flush begun", "flush failed", "poisoned"]);
 }
+
+type Door = (&'static str, fn(&Engine, &Table) -> Result<(), nyala::Error>);
+
+/// Without threads the listener is told by whoever called: before the call returns, and also if it fails.
+#[test]
+fn each_door_tells_what_came_of_it_before_it_returns() {
+    let doors: [Door; 15] = [
+        ("upsert", |_, table| table.upsert((7, 7, "x"))),
+        ("insert", |_, table| table.insert((8, 7, "x"))),
+        ("batch", |engine, table| {
+            let mut batch = engine.batch();
+            batch.upsert(table, (7, 7, "x"))?;
+            batch.commit(nyala::Durability::Sync).map(drop)
+        }),
+        ("transaction", |engine, table| {
+            let mut transaction = engine.transaction();
+            transaction.upsert(table, (7, 7, "x"))?;
+            transaction.commit(nyala::Durability::Sync).map(drop)
+        }),
+        ("delete_range", |_, table| table.delete_range((0,)..(3,), 2).map(drop)),
+        ("create_table", |engine, _| engine.create_table("new", crate::support::plain()).map(drop)),
+        ("rename_table", |engine, _| engine.rename_table("t", "u").map(drop)),
+        ("drop_table", |engine, _| engine.drop_table("t")),
+        ("alter", |_, table| table.alter().drop_column("text").apply().map(drop)),
+        ("sync", |engine, _| engine.sync()),
+        ("wait_durable", |engine, _| engine.wait_durable(engine.last_committed())),
+        ("Engine::flush", |engine, _| engine.flush()),
+        ("Table::flush", |_, table| table.flush()),
+        ("compact", |_, table| table.compact()),
+        ("update", |_, table| table.update((1,)).set("number", 2).apply()),
+    ];
+    for (name, door) in doors {
+        let disk = SimFs::new(1);
+        let heard = Heard::default();
+        let options = Options {
+            runtime: RuntimeMode::Inline { seed: 1 },
+            default_durability: nyala::Durability::Sync,
+            ..simulated(&disk, lazy())
+        };
+        let engine = Engine::open("/db", told(heard.clone(), options)).expect("it opens");
+        let table = plain_table(&engine);
+        let mut batch = engine.batch();
+        (0..5).try_for_each(|id| batch.upsert(&table, (id, 1, "x"))).expect("it fits");
+        batch.commit(nyala::Durability::Buffered).expect("a good disk");
+        assert!(!heard.all().iter().any(|event| matches!(event, Event::HealthChanged { .. })));
+        disk.fail_at(disk.operations(), Fault::eio().on(OpSet::of(OpKind::Sync)).forever());
+        door(&engine, &table).expect_err("nothing can be synced");
+        let poisoned =
+            |event: &Event| matches!(event, Event::HealthChanged { health: Health::Poisoned(_), .. });
+        assert_eq!(
+            heard.all().iter().filter(|event| poisoned(event)).count(),
+            1,
+            "{name}: {:?}",
+            heard.all()
+        );
+        disk.clear_faults();
+    }
+}

@@ -360,7 +360,7 @@ fn large_transactions_over_several_tables_are_whole() {
 fn handles_can_go_to_other_threads() {
     fn check<T: Send + Sync + 'static>() {}
     check::<Transaction>();
-    check::<nyala::Ticket>();
+    check::<nyala::Version>();
 }
 
 #[test]

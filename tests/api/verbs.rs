@@ -95,7 +95,7 @@ fn rows_know_their_version_and_others_compare_with_it() {
         table.compare_and_set((1, 11, "a"), Some(second)).expect("a good disk").expect("nobody else wrote");
     assert_eq!(version(1), Some(third));
     assert!(third > second);
-    for other in [Some(second), Some(first), Some(third + 1), None] {
+    for other in [Some(second), Some(first), Some(third.next()), None] {
         assert_eq!(table.compare_and_set((1, 12, "b"), other).expect("a good disk"), None, "{other:?}");
     }
     assert_eq!(table.compare_and_set((5, 50, "c"), Some(third)).expect("a good disk"), None, "there is none");

@@ -92,10 +92,10 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
     let mut owned = tell_found(&engine).unwrap_or_else(|error| failures.tell(error));
     // Before the work: the parent must not take it for a step that a drop was under way.
     tell(&Message::Ready {
-        version: engine.snapshot().version(),
+        version: engine.snapshot().version().0,
         replayed: report.replayed_operations,
         torn: report.torn.is_some(),
-        recovered: engine.recovered_to().to_u64(),
+        recovered: engine.recovered_to().0,
     });
     let engine = Arc::new(engine);
     let tables: Vec<_> = (0..TABLES.len())
@@ -156,9 +156,9 @@ fn write(
             thread,
             step: number,
             outcome,
-            version: engine.snapshot().version(),
-            committed: engine.last_committed().to_u64(),
-            durable: engine.last_durable().to_u64(),
+            version: engine.snapshot().version().0,
+            committed: engine.last_committed().0,
+            durable: engine.last_durable().0,
         });
         if thread == 0 && number % 8 == 0 {
             let stats = engine.stats();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use nyala::vfs::sim::PowerCut;
 use nyala::vfs::{Fs, SimFs};
-use nyala::{Durability, Engine, Options, RuntimeMode, Table, Type};
+use nyala::{Durability, Engine, Options, RuntimeMode, Table, Type, Version};
 
 use crate::random::Random;
 use crate::rows::{self, BYTES, EVERYTHING, KEYS, TABLES, TEXTS, Values};
@@ -31,7 +31,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Moment {
     /// The last version of the commit.
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     pub(crate) state: State,
 }
 
@@ -118,7 +118,7 @@ impl Image {
     }
 
     /// The moment at which everything up to `version` was there and nothing after it.
-    pub(crate) fn moment_of(&self, version: u64) -> usize {
+    pub(crate) fn moment_of(&self, version: Version) -> usize {
         self.history.iter().position(|moment| moment.version >= version).expect("a version of this life")
     }
 }

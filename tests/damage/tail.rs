@@ -54,7 +54,8 @@ pub(crate) fn allow(
     if attested > Some(broken) {
         damage.must_be_detected = true;
     } else if looks_unwritten && kind_of(name) == "wal" {
-        let moment = last_version.map_or(0, |version| image.moment_of(version)).max(image.flushed);
+        let moment =
+            last_version.map_or(0, |version| image.moment_of(nyala::Version(version))).max(image.flushed);
         damage.legal.push(moment);
         damage.tells = is_written_from(&image.files, map, name, now, broken);
     }

@@ -207,7 +207,7 @@ fn of_a_group_on_a_full_disk_those_before_the_failing_byte_are_committed_and_no_
         engine.resume().expect("there is space");
         table.upsert((1000, 1, "after")).expect("there is space");
         // Of those that were refused one at least was given versions, of which none is given out again.
-        let given = engine.snapshot().version() - version_before;
+        let given = engine.snapshot().version().0 - version_before.0;
         let torn = u64::from(acknowledged.len() < WRITERS as usize);
         assert!(
             given > 2 * (acknowledged.len() as u64 + torn),

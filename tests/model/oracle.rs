@@ -3,7 +3,7 @@
 //! Owns the state after every committed event since the last one that must survive a loss of power. Never asks the
 //! engine anything.
 
-use nyala::Ticket;
+use nyala::Version;
 
 use crate::state::{Event, State};
 
@@ -11,10 +11,10 @@ use crate::state::{Event, State};
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// The state after the last event that must survive, and the ticket of the last commit in it.
-    durable: (State, Ticket),
+    durable: (State, Version),
     /// The events since, in the order of their commits. Making and dropping a table has the ticket of the commit
     /// before.
-    since: Vec<(Event, Ticket)>,
+    since: Vec<(Event, Version)>,
     /// The state now.
     now: State,
 }
@@ -25,11 +25,11 @@ impl History {
     }
 
     /// The ticket of the last commit.
-    pub(crate) fn last_ticket(&self) -> Ticket {
+    pub(crate) fn last_ticket(&self) -> Version {
         self.since.last().map_or(self.durable.1, |(_, ticket)| *ticket)
     }
 
-    pub(crate) fn commit(&mut self, event: Event, ticket: Ticket) {
+    pub(crate) fn commit(&mut self, event: Event, ticket: Version) {
         assert!(self.last_ticket() <= ticket, "tickets grow: {ticket} after {}", self.last_ticket());
         self.now.apply(&event);
         self.since.push((event, ticket));
@@ -43,7 +43,7 @@ impl History {
 
     /// Everything up to the last event that concerns this table survives from now on.
     pub(crate) fn durable_through(&mut self, table: &str) {
-        let concerns = |(event, _): &(Event, Ticket)| event.concerns(table);
+        let concerns = |(event, _): &(Event, Version)| event.concerns(table);
         let count = self.since.iter().rposition(concerns).map_or(0, |last| last + 1);
         for (event, ticket) in self.since.drain(..count) {
             self.durable.0.apply(&event);
@@ -66,7 +66,7 @@ impl History {
         &mut self,
         found: &State,
         undecided: Option<Event>,
-        recovered_to: Ticket,
+        recovered_to: Version,
     ) -> Result<usize, String> {
         let (mut state, durable) = self.durable.clone();
         let last = self.last_ticket();
@@ -78,7 +78,7 @@ impl History {
         if let Some(event) = undecided.filter(|_| survived == self.since.len()) {
             let is_there = match event {
                 // It has no ticket that could tell.
-                Event::Create(..) | Event::Alter(..) | Event::Drop(..) => state != *found,
+                Event::Create(..) | Event::Alter(..) | Event::Rename(..) | Event::Drop(..) => state != *found,
                 Event::Batch(_) => recovered_to > last,
             };
             if is_there {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_prefixes_after_the_durable_one_are_found_and_each_has_its_ticket() {
-        let ticket = Ticket::from_u64;
+        let ticket = Version;
         let history = || {
             let mut history = History::default();
             history.commit(Event::Create("t".into(), Shape::Int), ticket(0));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nyala::vfs::SimFs;
-use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table, Ticket};
+use nyala::{Durability, Engine, Error, ErrorKind, Options, Rows, RuntimeMode, Snapshot, Table, Version};
 
 use crate::extra::Alteration;
 use crate::oracle::History;
@@ -17,6 +17,9 @@ use crate::shape::SHAPES;
 use crate::state::{Event, State};
 use crate::transactions::OpenTransaction;
 use crate::{reads, rows};
+
+/// Few, so that a name is another table's soon.
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The simulated disk has halted: what happens now happens to a process that is gone.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ pub(crate) struct World {
     pub(crate) scans: Vec<OpenScan>,
     pub(crate) transactions: Vec<OpenTransaction>,
     /// The greatest that was said to be durable.
-    pub(crate) last_durable: Ticket,
+    pub(crate) last_durable: Version,
     pub(crate) next_number: i64,
     /// How many checkpoints were begun.
     pub(crate) checkpoints: u32,
@@ -133,7 +136,7 @@ impl World {
             snapshots: Vec::new(),
             scans: Vec::new(),
             transactions: Vec::new(),
-            last_durable: Ticket::default(),
+            last_durable: Version::default(),
             next_number: 0,
             checkpoints: 0,
             unfinished_copy: None,
@@ -192,8 +195,9 @@ impl World {
             890..915 => self.flush(),
             915..930 => self.compact(),
             930..937 => self.sync(),
-            937..944 => self.alter_table(),
-            944..955 => self.create_table(),
+            937..943 => self.alter_table(),
+            943..946 => self.rename_table(),
+            946..955 => self.create_table(),
             955..965 => self.drop_table(),
             965..970 => self.check(),
             970..976 => self.look_beside(),
@@ -244,7 +248,7 @@ impl World {
     }
 
     pub(crate) fn create_table(&mut self) -> Step {
-        let name = (*self.random.pick(&["a", "b", "c", "d"])).to_owned();
+        let name = (*self.random.pick(&NAMES)).to_owned();
         let shape = *self.random.pick(&SHAPES);
         if self.tables.contains_key(&name) {
             let error = self.engine().create_table(&name, shape.schema()).expect_err("it exists");
@@ -275,6 +279,33 @@ impl World {
             if let Some(table) = state.tables.get_mut(&name) {
                 table.alter(&alteration);
             }
+        }
+        Ok(())
+    }
+
+    fn rename_table(&mut self) -> Step {
+        let Some(from) = self.table_name() else { return Ok(()) };
+        let to = (*self.random.pick(&NAMES)).to_owned();
+        let result = self.engine().rename_table(&from, &to);
+        if from != to && self.tables.contains_key(&to) {
+            let error = result.expect_err("the name is another's");
+            assert!(error.kind() == ErrorKind::TableExists || self.is_halted(), "{error}");
+            return Ok(());
+        }
+        if from == to {
+            return self.done("rename a table to itself", result).map(drop);
+        }
+        let renamed = self.decide(Event::Rename(from.clone(), to.clone()), "rename a table", result)?;
+        self.history.all_durable();
+        // The model knows what they have read by the name of then.
+        self.transactions.clear();
+        let before = self.tables.remove(&from).expect("it was there");
+        assert_eq!(renamed.name(), to);
+        // Either is a handle of the table.
+        let kept = if self.random.one_in(2) { renamed } else { before };
+        self.tables.insert(to.clone(), kept);
+        for (_, state) in &mut self.snapshots {
+            state.rename(&from, &to);
         }
         Ok(())
     }

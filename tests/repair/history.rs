@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nyala::vfs::SimFs;
-use nyala::{Durability, Engine, LossKind, Options, RepairReport, Row, Schema, Table, Type};
+use nyala::{Durability, Engine, LossKind, Options, RepairReport, Row, Schema, Table, Type, Version};
 
 use crate::choices::Random;
 use crate::support::{DIR, name, options};
@@ -16,7 +16,7 @@ pub(crate) type State = Option<(i64, String)>;
 pub(crate) struct History {
     pub(crate) states: BTreeMap<(&'static str, u32), Vec<State>>,
     /// The versions of the batch that brought the last of them.
-    pub(crate) versions: BTreeMap<(&'static str, u32), (u64, u64)>,
+    pub(crate) versions: BTreeMap<(&'static str, u32), (Version, Version)>,
 }
 
 pub(crate) const TABLES: [&str; 2] = ["first", "second"];
@@ -67,7 +67,7 @@ pub(crate) fn killed(seed: u64) -> (SimFs, History) {
             batch.commit(Durability::Sync).expect("a good disk");
             let version = engine.snapshot().version();
             for (key, state) in changed {
-                versions.insert(key, (before + 1, version));
+                versions.insert(key, (before.next(), version));
                 states.entry(key).or_default().push(state);
             }
         }

@@ -12,4 +12,5 @@ mod history;
 mod matrix;
 mod opening;
 mod random;
+mod renamed;
 mod support;

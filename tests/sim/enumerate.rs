@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use nyala::Ticket;
+use nyala::Version;
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::PowerCut;
 
@@ -198,7 +198,7 @@ impl Visit<'_> {
 #[derive(Clone, Copy)]
 struct Known {
     hash: u64,
-    recovered_to: Ticket,
+    recovered_to: Version,
 }
 
 /// A state, from its first opening to its last.
@@ -216,7 +216,7 @@ impl Life<'_, '_> {
         disk: SimFs,
         cuts: usize,
         used_version: u64,
-        permit: &dyn Fn(&State, Ticket) -> Result<(), String>,
+        permit: &dyn Fn(&State, Version) -> Result<(), String>,
     ) -> Known {
         disk.set_capacity(None);
         let options = (self.visit.workload.options)();

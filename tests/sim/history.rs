@@ -8,7 +8,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use nyala::Ticket;
+use nyala::Version;
 
 use crate::state::{Event, State};
 
@@ -22,7 +22,7 @@ struct Point {
     /// What led to it; none for the first.
     event: Option<Event>,
     /// The ticket of the last commit in it.
-    ticket: Ticket,
+    ticket: Version,
 }
 
 /// An event that failed, on top of the line as it was then.
@@ -42,7 +42,7 @@ pub(crate) struct History {
     /// From a moment on, a version that is used up. Both ascend.
     versions: Vec<(u64, u64)>,
     /// From a moment on, a commit that was said to be durable. Both ascend.
-    durable: Vec<(u64, Ticket)>,
+    durable: Vec<(u64, Version)>,
 }
 
 /// A hash of a state, to find it among others.
@@ -54,7 +54,7 @@ pub(crate) fn hash_of(state: &State) -> u64 {
 
 impl Point {
     fn new(state: State, begun: u64, event: Option<Event>) -> Point {
-        Point { hash: hash_of(&state), state, begun, event, ticket: Ticket::default() }
+        Point { hash: hash_of(&state), state, begun, event, ticket: Version::default() }
     }
 }
 
@@ -62,7 +62,7 @@ impl History {
     /// One that begins with a state that is durable.
     pub(crate) fn new(state: State) -> History {
         let line = vec![Point::new(state, 0, None)];
-        let (floors, versions, durable) = (vec![(0, 0)], vec![(0, 0)], vec![(0, Ticket::default())]);
+        let (floors, versions, durable) = (vec![(0, 0)], vec![(0, 0)], vec![(0, Version::default())]);
         History { line, failed: Vec::new(), floors, versions, durable }
     }
 
@@ -118,13 +118,13 @@ impl History {
     }
 
     /// The last event has succeeded; this is the ticket of the last commit now.
-    pub(crate) fn note_ticket(&mut self, ticket: Ticket) {
+    pub(crate) fn note_ticket(&mut self, ticket: Version) {
         let last = self.line.last_mut().expect("there is a first");
         last.ticket = ticket;
     }
 
     /// A commit was said to be durable at this moment.
-    pub(crate) fn note_durable(&mut self, moment: u64, ticket: Ticket) {
+    pub(crate) fn note_durable(&mut self, moment: u64, ticket: Version) {
         let &(_, last) = self.durable.last().expect("there is a first");
         assert!(last <= ticket, "what is durable stays so: {last}, then {ticket}");
         self.durable.push((moment, ticket));
@@ -135,7 +135,7 @@ impl History {
     ///
     /// # Errors
     /// Says why not.
-    pub(crate) fn check_ticket(&self, hash: u64, moment: u64, recovered_to: Ticket) -> Result<(), String> {
+    pub(crate) fn check_ticket(&self, hash: u64, moment: u64, recovered_to: Version) -> Result<(), String> {
         let known = self.durable.partition_point(|(from, _)| *from <= moment);
         let durable = self.durable[known - 1].1;
         if recovered_to < durable {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_last_commit_found_is_the_last_that_is_there_and_not_below_what_was_durable() {
-        let ticket = Ticket::from_u64;
+        let ticket = Version;
         let mut history = History::new(State::default());
         history.begin(Event::Create("t".into(), Shape::Int), 0);
         history.note_ticket(ticket(0));

@@ -367,7 +367,7 @@ fn failing_log(world: &mut World) {
     }
 }
 
-/// Columns come and go between writes, flushes, merges and reopenings.
+/// Columns and names come and go between writes, flushes, merges and reopenings.
 fn alterations(world: &mut World) {
     world.create("a");
     world.create("b");
@@ -378,6 +378,12 @@ fn alterations(world: &mut World) {
         }
         if let Some(name) = world.table_name() {
             world.alter(&name);
+        }
+        if round % 3 == 1
+            && let Some(name) = world.table_name()
+        {
+            let free = ["a", "b", "c"].into_iter().find(|free| !world.has(free));
+            world.rename(&name, free.expect("there are two tables"));
         }
         world.write_batch(4, Durability::Buffered);
         match world.random.below(6) {

@@ -125,7 +125,7 @@ impl World {
 
     /// The last version that is visible: those that are given out next are greater.
     pub(crate) fn version(&self) -> u64 {
-        self.engine().stats().visible_version
+        self.engine().stats().visible_version.0
     }
 
     pub(crate) fn state(&self) -> &State {
@@ -391,6 +391,20 @@ impl World {
                 if let Some(table) = state.tables.get_mut(name) {
                     table.alter(&alteration);
                 }
+            }
+        }
+    }
+
+    /// A table gets another name, which is free.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        let event = Event::Rename(from.to_owned(), to.to_owned());
+        let renamed = self.commit(event, "rename a table", |world| world.engine().rename_table(from, to));
+        if let Some(table) = renamed {
+            self.history.all_durable(self.moment());
+            self.tables.remove(from);
+            self.tables.insert(to.to_owned(), table);
+            for (_, state) in &mut self.snapshots {
+                state.rename(from, to);
             }
         }
     }

@@ -60,6 +60,7 @@ pub(crate) enum Event {
     Batch(Vec<Change>),
     Create(String, Shape),
     Alter(String, Alteration),
+    Rename(String, String),
     Drop(String),
 }
 
@@ -69,11 +70,18 @@ impl Event {
         match self {
             Event::Batch(changes) => changes.iter().any(|change| change.table == table),
             Event::Create(name, _) | Event::Alter(name, _) | Event::Drop(name) => name == table,
+            Event::Rename(from, to) => from == table || to == table,
         }
     }
 }
 
 impl State {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(table) = self.tables.remove(from) {
+            assert!(self.tables.insert(to.to_owned(), table).is_none(), "two tables of one name: {to}");
+        }
+    }
+
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
             Event::Batch(changes) => {
@@ -93,6 +101,10 @@ impl State {
             }
             Event::Alter(name, alteration) => {
                 self.tables.get_mut(name).expect("the model alters tables that are there").alter(alteration);
+            }
+            Event::Rename(from, to) => {
+                assert!(self.tables.contains_key(from), "the model renames tables that are there");
+                self.rename(from, to);
             }
             Event::Drop(name) => {
                 self.tables.remove(name).expect("the model drops tables that are there");

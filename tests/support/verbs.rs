@@ -182,7 +182,7 @@ impl Op {
             }),
             Verb::CompareAndSet(row) => {
                 let version = table.get(values(&self.key))?.map(|row| row.version().expect("a get knows it"));
-                let other = version.map_or(Some(1), |version| Some(version + 1));
+                let other = version.map_or(Some(nyala::Version(1)), |version| Some(version.next()));
                 let written = table.compare_and_set(record(&self.key, row), other)?;
                 assert_eq!(written, None, "another version than that of {:?}", self.key);
                 let written = table.compare_and_set(record(&self.key, row), version)?;

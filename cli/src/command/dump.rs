@@ -1,7 +1,7 @@
 //! `nyala dump`: what stands in one file of a database, piece by piece.
 //!
-//! Owns the four kinds of files, and where their tables are learnt from. Pieces are printed by `pieces`; `text` makes texts of
-//! keys, rows and edits.
+//! Owns the four kinds of files, and where their tables are learnt from. Pieces are printed by `pieces`; `text` makes
+//! texts of keys, rows and edits.
 
 mod pieces;
 mod text;
@@ -153,7 +153,7 @@ fn row(file: &Path, pieces: &mut Pieces<'_>) -> Result<()> {
         pieces.piece(&[
             u64::from(row.ordinal).into(),
             row.version.into(),
-            u64::from(row.schema_version).into(),
+            u64::from(row.schema_version.0).into(),
             text::row(Some(&rows.table), row.schema_version, row.row),
         ])
     })?;

@@ -7,8 +7,8 @@
 //! | csv of all | a record `,name,value` | for each cell a record `key,name,value`; the key is the first cell |
 //! | json | a field | a field with an array of objects |
 //!
-//! A document has at most one list that csv shows; others are details. One of several documents of a kind says which it is:
-//! in a first fact, or in csv in a first column, whose line of names stands above the first document alone.
+//! A document has at most one list that csv shows; others are details. One of several documents of a kind says which it
+//! is: in a first fact, or in csv in a first column, whose line of names stands above the first document alone.
 //!
 //! Names are those of JSON; for people the underscores become spaces, and sizes get units.
 
@@ -74,6 +74,12 @@ impl From<bool> for Item {
 impl From<u64> for Item {
     fn from(value: u64) -> Item {
         Item::Count(value)
+    }
+}
+
+impl From<nyala::Version> for Item {
+    fn from(version: nyala::Version) -> Item {
+        Item::Count(version.into())
     }
 }
 

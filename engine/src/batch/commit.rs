@@ -29,16 +29,17 @@ pub(crate) fn commit(
     if buffer.operations == 0 {
         return Ok((core.last_committed(), 0));
     }
-    core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
-    let committed = if buffer.checks.is_empty() {
-        commit_blind(core, buffer, durability)
-    } else {
-        commit_checked(core, buffer, durability)
-    };
-    take_memory_back(core);
-    core.run_inline_work();
-    core.tell_inline();
-    committed
+    core.door(|| {
+        core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
+        let committed = if buffer.checks.is_empty() {
+            commit_blind(core, buffer, durability)
+        } else {
+            commit_checked(core, buffer, durability)
+        };
+        take_memory_back(core);
+        core.run_inline_work();
+        committed
+    })
 }
 
 fn commit_blind(core: &Core, buffer: &mut Buffer, durability: Durability) -> Result<(Version, u32), Error> {
@@ -98,8 +99,8 @@ fn commit_checked(core: &Core, buffer: &mut Buffer, durability: Durability) -> R
     }
 }
 
-/// Deletes keys as they were seen by a read at `at`, all or none. If one of them was written since, answers with a version to
-/// wait for before looking again.
+/// Deletes keys as they were seen by a read at `at`, all or none. If one of them was written since, answers with a
+/// version to wait for before looking again.
 pub(crate) fn delete_seen(
     core: &Core,
     table: &Arc<TableCore>,
@@ -117,21 +118,25 @@ pub(crate) fn delete_seen(
         expectations.push(Expectation { target: 0, key: start..end, saw: Saw::Row, at });
         start = end;
     }
-    core.stall.admit(body.len(), &core.clock, &core.health, || core.wake_flush())?;
+    let operations = u32::try_from(seen.len()).expect("a batch has fewer operations");
     let submission = Box::new(Submission {
         body,
-        operations: u32::try_from(seen.len()).expect("a batch has fewer operations"),
+        operations,
         targets: vec![Arc::clone(table)],
         expectations,
         ranges: Vec::new(),
         seen_keys: seen.bytes,
         wants_sync: durability == Durability::Sync,
     });
-    let (result, _) = core.commit.submit(core, submission);
-    core.run_inline_work();
-    match result {
-        Ok(_) => Ok(Ok(())),
-        Err(Refusal::Stale(version)) => Ok(Err(version)),
-        Err(Refusal::Failed(error)) => Err(error),
-    }
+    core.door(|| {
+        core.stall.admit(submission.body.len(), &core.clock, &core.health, || core.wake_flush())?;
+        let (result, _) = core.commit.submit(core, submission);
+        take_memory_back(core);
+        core.run_inline_work();
+        match result {
+            Ok(_) => Ok(Ok(())),
+            Err(Refusal::Stale(version)) => Ok(Err(version)),
+            Err(Refusal::Failed(error)) => Err(error),
+        }
+    })
 }

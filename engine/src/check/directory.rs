@@ -233,13 +233,13 @@ fn check_view(tablet: &TabletState, table: &TableCore, findings: &mut Findings<'
     }
 }
 
-/// Whether a file that tells `told` of itself is this table's: it was written now, or before the table was altered.
+/// Whether a file that tells `told` of itself is this table's: it was written now, or before the table was altered or
+/// renamed.
 fn is_of(told: &[u8], table: &TableCore, owner: &[u8]) -> bool {
     if told == owner {
         return true;
     }
     let Ok(told) = Owner::decode(told) else { return false };
-    let is_ours =
-        (told.table, told.tablet, told.name.as_str()) == (table.id, table.tablet.id, table.name.as_str());
+    let is_ours = (told.table, told.tablet) == (table.id, table.tablet.id);
     is_ours && Schema::decode(&told.schema).is_ok_and(|earlier| table.newest.newest().comes_of(&earlier))
 }

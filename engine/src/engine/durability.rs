@@ -4,62 +4,66 @@
 
 use std::sync::Arc;
 
+use codec::Version;
+
 use super::Engine;
-use crate::commit::Ticket;
 use crate::core::Core;
 use crate::error::Error;
 use crate::flush;
 
 impl Engine {
-    /// Makes every write that was acknowledged so far survive a loss of power. Of several threads that call it, one syncs for
-    /// all.
+    /// Makes every write that was acknowledged so far survive a loss of power. Of several threads that call it, one
+    /// syncs for all.
     ///
     /// # Errors
-    /// `Io`, which also means that the engine takes no more writes; `NoSpace` and `Io` of an earlier failure; `ReadOnly`,
-    /// `Closed`.
+    /// `Io`, which also means that the engine takes no more writes; `NoSpace` and `Io` of an earlier failure;
+    /// `ReadOnly`, `Closed`.
     pub fn sync(&self) -> Result<(), Error> {
-        self.core().health.check_writable()?;
-        self.core().sync_visible()
+        let core = self.core();
+        core.health.check_writable()?;
+        core.door(|| core.sync_visible())
     }
 
-    /// Returns when a commit and all before it survive a loss of power. Syncs the log if need be; of several threads that
-    /// wait, one syncs for all.
+    /// Returns when a commit and all before it survive a loss of power. Syncs the log if need be; of several threads
+    /// that wait, one syncs for all.
     ///
-    /// A ticket is of one database: one that a [checkpoint](Engine::checkpoint) was made of gives the same numbers to other
-    /// commits from then on, see [`Ticket`].
+    /// A version is of one database: one that a [checkpoint](Engine::checkpoint) was made of gives the same numbers to
+    /// other commits from then on, see [`Version`]. That something is durable is answered also when the engine is
+    /// closed.
     ///
     /// # Errors
-    /// `InvalidArgument` for a ticket of no commit, or of one that the last open did not find again, as far as the number
-    /// tells; `Io`, which also means that the engine takes no more writes; `ReadOnly` for what only its writer can sync;
-    /// `Closed`.
-    pub fn wait_durable(&self, ticket: Ticket) -> Result<(), Error> {
-        self.core().wait_durable(ticket.version())
+    /// `InvalidArgument` for a version of no commit, or of one that the last open did not find again, as far as the
+    /// number tells; `Io`, which also means that the engine takes no more writes; `ReadOnly` for what only its writer
+    /// can sync; `Closed`.
+    pub fn wait_durable(&self, version: Version) -> Result<(), Error> {
+        let core = self.core();
+        core.door(|| core.wait_durable(version))
     }
 
-    /// The ticket of the last commit that survives a loss of power, as do all before it. It grows with each sync: those of
-    /// [`Durability::Sync`](crate::Durability::Sync), [`Engine::sync`] and [`Engine::wait_durable`], of flushes, and of
-    /// the background. Compare it with tickets of this life of the database; of earlier ones, those up to
-    /// [`Engine::recovered_to`] are durable, and the others are lost.
+    /// The version of the last commit that survives a loss of power, as do all before it. It grows with each sync:
+    /// those of [`Durability::Sync`](crate::Durability::Sync), [`Engine::sync`] and [`Engine::wait_durable`], of
+    /// flushes, and of the background. Compare it with versions of this life of the database; of earlier ones, those up
+    /// to [`Engine::recovered_to`] are durable, and the others are lost.
     #[must_use]
-    pub fn last_durable(&self) -> Ticket {
-        Ticket::new(self.core().last_durable())
+    pub fn last_durable(&self) -> Version {
+        self.core().last_durable()
     }
 
-    /// The ticket of the last commit that readers see: every write that has returned has this ticket or an earlier one. So
-    /// it also serves for writes that give none themselves, such as [`Table::upsert`](crate::Table::upsert).
+    /// The version of the last commit that readers see: every write that has returned has this version or an earlier
+    /// one. So it also serves for writes that give none themselves, such as [`Table::upsert`](crate::Table::upsert).
     #[must_use]
-    pub fn last_committed(&self) -> Ticket {
-        Ticket::new(self.core().last_committed())
+    pub fn last_committed(&self) -> Version {
+        self.core().last_committed()
     }
 
-    /// The ticket of the last commit that this open found: it and all before it have survived, those of earlier lives
-    /// that are above it have not. It stays the same until the next open. [`Ticket::default`] for a new database.
+    /// The version of the last commit that this open found: it and all before it have survived, those of earlier lives
+    /// that are above it have not. It stays the same until the next open. 0 for a new database.
     ///
     /// After a [`repair`](crate::repair()) it is the last commit of which anything was found; what of it and of those
     /// before is lost is told by the repair's report. In a checkpoint it is the last commit that is in it
     /// ([`CheckpointReport::version`](crate::CheckpointReport::version)), until it is written to.
     #[must_use]
-    pub fn recovered_to(&self) -> Ticket {
+    pub fn recovered_to(&self) -> Version {
         self.report.recovered_to
     }
 

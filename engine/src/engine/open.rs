@@ -1,7 +1,7 @@
 //! Opens an engine.
 //!
-//! Owns the order: what is on disk is recovered, the parts are put together, and then threads start. An engine that reads only
-//! has neither threads nor a lock.
+//! Owns the order: what is on disk is recovered, the parts are put together, and then threads start. An engine that
+//! reads only has neither threads nor a lock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ impl Engine {
     /// Opens the database in `dir`, or makes one there if [`Options::create_if_missing`] says so.
     ///
     /// Recovers what the last process left: every acknowledged batch is there, whole. Takes as long as it takes to
-    /// replay at most [`Options::log_bytes_max`] of log, usually far less. [`Engine::recovery_report`] says what was found.
+    /// replay at most [`Options::log_bytes_max`] of log, usually far less. [`Engine::recovery_report`] says what was
+    /// found.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -50,11 +51,11 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for options that contradict themselves, and for a directory without a database, or no directory
-    /// at all, if none is to be made; `Locked` if the database is open already, here or in another process,
+    /// `InvalidArgument` for options that contradict themselves, and for a directory without a database, or no
+    /// directory at all, if none is to be made; `Locked` if the database is open already, here or in another process,
     /// `UnsupportedFormat` if a newer version wrote it, `Corruption` if it is damaged or is not a database, `ReadOnly`,
-    /// `NoSpace`, `Io`. The directory is as before then, but for `LOCK` and for files that nothing names; those that the
-    /// open wrote are removed again, so that one which is repeated on a full disk takes no more.
+    /// `NoSpace`, `Io`. The directory is as before then, but for `LOCK` and for files that nothing names; those that
+    /// the open wrote are removed again, so that one which is repeated on a full disk takes no more.
     pub fn open(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
@@ -85,9 +86,10 @@ impl Engine {
 
     /// Opens the database in `dir` for reading only, whoever else has it open, and changes not a byte of the directory.
     ///
-    /// It takes no lock, so that a writer beside it, in this process or another, notices nothing. It sees one state, for as
-    /// long as it is open: what had been committed at some moment during this call, with every commit that returned before
-    /// it. For later ones open again. A database that was not closed is read as its next open would recover it.
+    /// It takes no lock, so that a writer beside it, in this process or another, notices nothing. It sees one state,
+    /// for as long as it is open: what had been committed at some moment during this call, with every commit that
+    /// returned before it. For later ones open again. A database that was not closed is read as its next open would
+    /// recover it.
     ///
     /// What the log holds is kept in memory, since nothing can be flushed: about as much as
     /// [`log_bytes_max`](Options::log_bytes_max) of who writes it, on top of [`memory_bytes`](Options::memory_bytes),
@@ -95,8 +97,8 @@ impl Engine {
     /// it reads stay open, and on the disk, until it is closed, also if the writer deletes them meanwhile.
     ///
     /// Every write answers `ReadOnly`. Of the options [`fs`](Options::fs), [`memory_bytes`](Options::memory_bytes),
-    /// [`runtime`](Options::runtime) (its clock), [`keys_in_errors`](Options::keys_in_errors) and the bounds of batches are
-    /// used, and no other. All of them must be valid.
+    /// [`runtime`](Options::runtime) (its clock), [`keys_in_errors`](Options::keys_in_errors) and the bounds of batches
+    /// are used, and no other. All of them must be valid.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -116,8 +118,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no database, or no such directory, `UnsupportedFormat` if a newer version wrote it,
-    /// `Corruption`, `Io`. Beside a writer that is so quick that no state could be had in a hundred tries, the last try's.
+    /// `InvalidArgument` if there is no database, or no such directory, `UnsupportedFormat` if a newer version wrote
+    /// it, `Corruption`, `Io`. Beside a writer that is so quick that no state could be had in a hundred tries, the last
+    /// try's.
     pub fn open_read_only(dir: impl AsRef<Path>, mut options: Options) -> Result<Engine, Error> {
         let dir = dir.as_ref();
         options.validate()?;
@@ -168,7 +171,7 @@ fn assemble(
         log: parts.log,
         manifest: parts.manifest,
         registry: Arc::new(Registry::new(visible)),
-        recovered_to: report.recovered_to.version(),
+        recovered_to: report.recovered_to,
         found_durable: parts.durable,
         first_version: parts.first_version,
         catalog: parts.catalog,

@@ -1,8 +1,9 @@
-//! Makes, finds and drops tables.
+//! Makes, finds, renames and drops tables.
 //!
 //! Each change is one edit of the manifest, so that after a crash it is there or it never was.
 //!
-//! Invariant: the log is synced before the edit: what survives a loss of power is a prefix of the commits over all tables.
+//! Invariant: the log is synced before the edit: what survives a loss of power is a prefix of the commits over all
+//! tables.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use codec::{TableId, TabletId};
 use super::Engine;
 use crate::catalog::{TableCore, check_name};
 use crate::compaction;
+use crate::core::Core;
 use crate::error::{Error, ErrorKind};
-use crate::manifest::{Edit, Owner, TableDesc};
+use crate::manifest::{Edit, Owner, State, TableDesc};
 use crate::schema::Schema;
 use crate::table::Table;
 use crate::tablet::Tablet;
@@ -43,60 +45,9 @@ impl Engine {
     /// `TableExists`; `InvalidArgument` for a name that is empty, longer than 255 bytes, or has control characters or
     /// slashes; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table, Error> {
-        check_name(name)?;
         let core = self.core();
-        let _caller = core.callers.read();
-        core.health.check_writable()?;
-        // What survives a loss of power is a prefix of the commits over all tables: the table must not be there
-        // without what was visible before it.
-        core.sync_visible()?;
-        let schema = Arc::new(schema);
-        let made = OnceCell::new();
-        let installed = core.manifest.install(
-            |state| {
-                if state.tables.values().any(|table| table.name == name) {
-                    return Err(Error::new(
-                        ErrorKind::TableExists,
-                        format!("there is a table {name:?} already"),
-                    ));
-                }
-                let (id, tablet) = (state.next_table, state.next_tablet);
-                let (Some(next_table), Some(next_tablet)) = (id.0.checked_add(1), tablet.0.checked_add(1))
-                else {
-                    return Err(Error::invalid(format!("no more tables can be made: {id} was the last id")));
-                };
-                let table = TableDesc {
-                    id,
-                    name: name.to_owned(),
-                    schema: schema.encode_to_vec(),
-                    tablets: vec![tablet],
-                };
-                let _ = made.set((id, tablet, Owner::of(&table, tablet).encode()));
-                Ok(Some(Edit {
-                    next_table: Some(TableId(next_table)),
-                    next_tablet: Some(TabletId(next_tablet)),
-                    tables: vec![table],
-                    ..Edit::default()
-                }))
-            },
-            |_| {
-                let (id, tablet, owner) = made.get().expect("the edit was made").clone();
-                let tablet = Arc::new(Tablet::new(tablet, owner, TabletView::empty));
-                let table = Arc::new(TableCore::new(id, name.to_owned(), Arc::clone(&schema), tablet));
-                core.catalog.insert(Arc::clone(&table));
-                table
-            },
-        );
-        match installed {
-            Ok(table) => Ok(self.table(table.expect("the edit is always made"))),
-            Err(error) if matches!(error.kind(), ErrorKind::TableExists | ErrorKind::InvalidArgument) => {
-                Err(error)
-            }
-            Err(error) => {
-                core.health.fail(&error);
-                Err(error)
-            }
-        }
+        let made = core.door(|| create(core, name, &Arc::new(schema)))?;
+        Ok(self.table(made))
     }
 
     /// Opens a table, which must have this schema.
@@ -115,13 +66,11 @@ impl Engine {
     /// `NoSuchTable`, `Closed`.
     pub fn existing_table(&self, name: &str) -> Result<Table, Error> {
         self.core().health.check_open()?;
-        let table = self.core().catalog.get(name);
-        let table =
-            table.ok_or_else(|| Error::new(ErrorKind::NoSuchTable, format!("there is no table {name:?}")))?;
-        Ok(self.table(table))
+        Ok(self.table(find(self.core(), name)?))
     }
 
-    /// Opens a table, or makes it if there is none of this name: what a program does with its own tables when it starts.
+    /// Opens a table, or makes it if there is none of this name: what a program does with its own tables when it
+    /// starts.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -169,57 +118,44 @@ impl Engine {
         Table::new(Arc::clone(&self.handle), core)
     }
 
-    /// Drops a table with all its rows, for ever. Handles of it answer `NoSuchTable` from then on; iterators that run finish.
-    /// Another table may have its name at once.
+    /// Gives a table another name, and answers with a handle of that name. Its rows are not touched. It survives a loss
+    /// of power, and so does everything that was visible before it. The old name is free at once.
+    ///
+    /// Handles, snapshots, scans, batches and transactions from before go on working; a handle [tells](Table::name) the
+    /// name that it was opened with. A name for itself does nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// use nyala::{Schema, Type};
+    /// let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// let next = engine.create_table("people.next", schema)?;
+    /// next.upsert((1, "Ada"))?;
+    ///
+    /// let people = engine.rename_table("people.next", "people")?;
+    /// next.upsert((2, "Grace"))?; // An older handle is one of the same table.
+    /// assert_eq!((engine.tables(), people.count()?), (vec!["people".to_owned()], 2));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoSuchTable` if there is none of the old name; `TableExists` if another has the new one; `InvalidArgument` for
+    /// a name as in [`Engine::create_table`]; `NoSpace`, `Io`, `ReadOnly`, `Closed`.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<Table, Error> {
+        let core = self.core();
+        let renamed = core.door(|| rename(core, from, to))?;
+        Ok(self.table(renamed))
+    }
+
+    /// Drops a table with all its rows, for ever. Handles of it answer `NoSuchTable` from then on; iterators that run
+    /// finish. Another table may have its name at once.
     ///
     /// # Errors
     /// `NoSuchTable`, `NoSpace`, `Io`, `ReadOnly`, `Closed`.
     pub fn drop_table(&self, name: &str) -> Result<(), Error> {
-        let dropped = self.drop_table_as_caller(name);
-        self.core().tell_inline();
-        dropped
-    }
-
-    fn drop_table_as_caller(&self, name: &str) -> Result<(), Error> {
         let core = self.core();
-        let _caller = core.callers.read();
-        core.health.check_writable()?;
-        let table = self.existing_table(name)?.core_of(&self.handle)?.clone();
-        {
-            let _stage = core.commit.stage();
-            table.tablet.check_not_dropped()?;
-            table.tablet.begin_drop();
-        }
-        let drop = || {
-            core.sync_visible()?;
-            let edit = Edit { dropped_tables: vec![table.id], ..Edit::default() };
-            core.manifest.install(
-                |_| Ok(Some(edit)),
-                |_| {
-                    core.catalog.remove(&table);
-                    table.tablet.end_drop();
-                },
-            )
-        };
-        if let Err(error) = drop() {
-            core.health.fail(&error);
-            table.tablet.take_back_drop();
-            return Err(error);
-        }
-        core.stall.shrink(table.tablet.uncount());
-        let view = table.tablet.view.pin();
-        for file in view.runs.iter().flat_map(|run| run.files()) {
-            core.files.retire_index(Arc::clone(file));
-        }
-        for rowset in view.rowsets.iter() {
-            core.files.retire_rows(Arc::clone(rowset));
-        }
-        table.tablet.view.replace(|view| TabletView::empty(Arc::clone(view.active())));
-        compaction::note_debt(core, []);
-        core.health.progress.notify();
-        core.signals.housekeeping.set();
-        core.run_inline_work();
-        Ok(())
+        core.door(|| drop_table(core, name))
     }
 
     /// The names of all tables, in order.
@@ -227,4 +163,140 @@ impl Engine {
     pub fn tables(&self) -> Vec<String> {
         self.core().catalog.all().iter().map(|table| table.name.clone()).collect()
     }
+}
+
+fn find(core: &Core, name: &str) -> Result<Arc<TableCore>, Error> {
+    core.catalog.get(name).ok_or_else(|| no_table(name))
+}
+
+/// Refuses a name that a table has.
+fn check_free(state: &State, name: &str) -> Result<(), Error> {
+    if state.tables.values().any(|table| table.name == name) {
+        return Err(Error::new(ErrorKind::TableExists, format!("there is a table {name:?} already")));
+    }
+    Ok(())
+}
+
+/// What an edit of the tables came to. A refusal is the caller's; anything else is the engine's failure, too.
+fn installed<T>(core: &Core, result: Result<Option<T>, Error>) -> Result<T, Error> {
+    use ErrorKind::{InvalidArgument, NoSuchTable, TableExists};
+    result.map(|made| made.expect("the edit is always made")).inspect_err(|error| {
+        if !matches!(error.kind(), InvalidArgument | NoSuchTable | TableExists) {
+            core.health.fail(error);
+        }
+    })
+}
+
+fn create(core: &Core, name: &str, schema: &Arc<Schema>) -> Result<Arc<TableCore>, Error> {
+    let _caller = core.callers.read();
+    core.health.check_writable()?;
+    check_name(name)?;
+    core.sync_visible()?;
+    let made = OnceCell::new();
+    let result = core.manifest.install(
+        |state| {
+            check_free(state, name)?;
+            let (id, tablet) = (state.next_table, state.next_tablet);
+            let (Some(next_table), Some(next_tablet)) = (id.0.checked_add(1), tablet.0.checked_add(1)) else {
+                return Err(Error::invalid(format!("no more tables can be made: {id} was the last id")));
+            };
+            let (name, schema) = (name.to_owned(), schema.encode_to_vec());
+            let table = TableDesc { id, name, schema, tablets: vec![tablet] };
+            let _ = made.set((id, tablet, Owner::of(&table, tablet).encode()));
+            Ok(Some(Edit {
+                next_table: Some(TableId(next_table)),
+                next_tablet: Some(TabletId(next_tablet)),
+                tables: vec![table],
+                ..Edit::default()
+            }))
+        },
+        |_| {
+            let (id, tablet, owner) = made.get().expect("the edit was made").clone();
+            let tablet = Arc::new(Tablet::new(tablet, owner, TabletView::empty));
+            let table = Arc::new(TableCore::new(id, name.to_owned(), Arc::clone(schema), tablet));
+            core.catalog.put(Arc::clone(&table));
+            table
+        },
+    );
+    installed(core, result)
+}
+
+fn no_table(name: &str) -> Error {
+    Error::new(ErrorKind::NoSuchTable, format!("there is no table {name:?}"))
+}
+
+fn rename(core: &Core, from: &str, to: &str) -> Result<Arc<TableCore>, Error> {
+    let _caller = core.callers.read();
+    core.health.check_writable()?;
+    check_name(to)?;
+    let table = find(core, from)?;
+    if from == to {
+        return Ok(table);
+    }
+    core.sync_visible()?;
+    let owner = OnceCell::new();
+    let result = core.manifest.install(
+        |state| {
+            let described = state.tables.get(&table.id).filter(|described| described.name == from);
+            // A drop that waits for its edit would find another name than the one that it was told.
+            let described = described.filter(|_| !table.tablet.is_dropped()).ok_or_else(|| no_table(from))?;
+            check_free(state, to)?;
+            let renamed = TableDesc { name: to.to_owned(), ..described.clone() };
+            let _ = owner.set(Owner::of(&renamed, table.tablet.id).encode());
+            Ok(Some(Edit { tables: vec![renamed], ..Edit::default() }))
+        },
+        |_| {
+            // With the schema in force: it changes under the same lock.
+            let renamed = Arc::new(table.next(to, table.newest.newest()));
+            table.tablet.set_owner(owner.get().expect("the edit was made").clone());
+            core.catalog.put(Arc::clone(&renamed));
+            renamed
+        },
+    );
+    installed(core, result)
+}
+
+fn drop_table(core: &Core, name: &str) -> Result<(), Error> {
+    let _caller = core.callers.read();
+    core.health.check_writable()?;
+    let table = find(core, name)?;
+    {
+        let _stage = core.commit.stage();
+        table.tablet.check_not_dropped()?;
+        table.tablet.begin_drop();
+    }
+    let drop = || {
+        core.sync_visible()?;
+        core.manifest.install(
+            |state| {
+                // It may have been renamed since it was found.
+                if state.tables.get(&table.id).is_none_or(|described| described.name != name) {
+                    return Err(no_table(name));
+                }
+                Ok(Some(Edit { dropped_tables: vec![table.id], ..Edit::default() }))
+            },
+            |_| {
+                core.catalog.remove(table.id);
+                table.tablet.end_drop();
+            },
+        )
+    };
+    if let Err(error) = installed(core, drop()) {
+        table.tablet.take_back_drop();
+        return Err(error);
+    }
+    core.stall.shrink(table.tablet.uncount());
+    let view = table.tablet.view.pin();
+    for file in view.runs.iter().flat_map(|run| run.files()) {
+        core.files.retire_index(Arc::clone(file));
+    }
+    for rowset in view.rowsets.iter() {
+        core.files.retire_rows(Arc::clone(rowset));
+    }
+    table.tablet.view.replace(|view| TabletView::empty(Arc::clone(view.active())));
+    compaction::note_debt(core, []);
+    core.health.progress.notify();
+    core.signals.housekeeping.set();
+    core.run_inline_work();
+    Ok(())
 }

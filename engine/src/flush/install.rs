@@ -146,7 +146,7 @@ fn install(
         Err(error) => {
             // For lack of space or of descriptors the edit never was; after any other failure it may be on disk, and
             // its files are kept.
-            if error.kind() == ErrorKind::NoSpace || error.is_passing() {
+            if error.kind() == ErrorKind::NoSpace || error.is_transient() {
                 discard_all();
             }
             return Err(error);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use codec::{SchemaVersion, Version};
 use wal::Piece;
 
 use super::Place;
@@ -43,7 +44,7 @@ pub struct LogBatch<'a> {
     /// Where its record begins, in bytes.
     pub offset: u64,
     /// The version of its first operation; the others count up.
-    pub first_version: u64,
+    pub first_version: Version,
     /// Its operations, as far as they can be read.
     pub operations: Vec<LogOperation<'a>>,
     /// Why the rest cannot be read, if there is a rest.
@@ -55,11 +56,11 @@ pub struct LogBatch<'a> {
 #[non_exhaustive]
 pub struct LogOperation<'a> {
     /// Its version.
-    pub version: u64,
+    pub version: Version,
     /// The id of the table.
     pub table: u32,
     /// The version of the table's schema that the row follows.
-    pub schema_version: u32,
+    pub schema_version: SchemaVersion,
     /// The encoded key.
     pub key: &'a [u8],
     /// The row; `None` if the key was deleted.
@@ -82,7 +83,7 @@ pub fn read_log(
         if flow.is_continue() {
             flow = visit(match piece {
                 Piece::Record(record) => {
-                    LogPiece::Batch(batch(record.position.offset, record.first_version.0, record.body))
+                    LogPiece::Batch(batch(record.position.offset, record.first_version, record.body))
                 }
                 Piece::Gap(gap) => LogPiece::Gap(gap.into()),
             });
@@ -91,15 +92,15 @@ pub fn read_log(
     Ok(())
 }
 
-fn batch(offset: u64, first_version: u64, body: &[u8]) -> LogBatch<'_> {
+fn batch(offset: u64, first_version: Version, body: &[u8]) -> LogBatch<'_> {
     let mut operations = Vec::new();
     let mut damage = None;
-    for (op, version) in Ops::new(body).zip(first_version..) {
+    for (op, version) in Ops::new(body).zip(first_version.0..) {
         match op {
             Ok(op) => operations.push(LogOperation {
-                version,
+                version: Version(version),
                 table: op.table.0,
-                schema_version: op.schema.0,
+                schema_version: op.schema,
                 key: op.key,
                 row: (op.kind != OpKind::Delete).then_some(op.row),
             }),

@@ -35,9 +35,9 @@ pub struct ManifestEdit {
     /// The number that the next file gets, at least.
     pub next_file: Option<u64>,
     /// No version above this has been given out.
-    pub version_ceiling: Option<u64>,
+    pub version_ceiling: Option<Version>,
     /// The last version that is known to be durable.
-    pub durable_through: Option<u64>,
+    pub durable_through: Option<Version>,
     /// Up to where the log is known to be whole: segment and byte.
     pub attested: Option<(u64, u64)>,
     /// Tables that were made or changed.
@@ -55,7 +55,7 @@ pub struct TabletChange {
     /// Its id.
     pub tablet: u32,
     /// Everything up to this version is in its files.
-    pub flushed_through: Option<u64>,
+    pub flushed_through: Option<Version>,
     /// Index runs that come: the id of each, and the numbers of its files.
     pub added_runs: Vec<(u64, Vec<u64>)>,
     /// The ids of index runs that go.
@@ -94,7 +94,6 @@ pub fn read_manifest(
 fn edit(offset: u64, body: &[u8]) -> Result<ManifestEdit> {
     let edit = Edit::decode(body)?;
     let number = |id: FileId| id.0;
-    let version = |version: Version| version.0;
     let tables = edit.tables.iter().map(|table| {
         Ok(InspectedTable {
             id: table.id.0,
@@ -106,8 +105,8 @@ fn edit(offset: u64, body: &[u8]) -> Result<ManifestEdit> {
         offset,
         log_start: edit.log_start.map(number),
         next_file: edit.next_file.map(number),
-        version_ceiling: edit.version_ceiling.map(version),
-        durable_through: edit.durable_through.map(version),
+        version_ceiling: edit.version_ceiling,
+        durable_through: edit.durable_through,
         attested: edit.attested.map(|at| (at.segment.0, at.offset)),
         tables: tables.collect::<Result<_>>()?,
         dropped_tables: edit.dropped_tables.iter().map(|TableId(id)| *id).collect(),
@@ -118,7 +117,7 @@ fn edit(offset: u64, body: &[u8]) -> Result<ManifestEdit> {
 fn change(edit: &TabletEdit) -> TabletChange {
     TabletChange {
         tablet: edit.tablet.0,
-        flushed_through: edit.flushed_through.map(|version| version.0),
+        flushed_through: edit.flushed_through,
         added_runs: edit
             .added_runs
             .iter()

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use codec::{Location, RowId};
+use codec::{Location, RowId, SchemaVersion, Version};
 use pkindex::{Properties, wire};
 use sstable::{Cache, KeyedReader, OrdinalReader};
 
@@ -34,7 +34,7 @@ pub struct IndexFile {
     /// How many of them are deletions.
     pub deletions: u64,
     /// The least and the greatest version.
-    pub versions: (u64, u64),
+    pub versions: (Version, Version),
     /// The rowsets that its entries lead to, and how many lead to each.
     pub rowsets: Vec<(u32, u64)>,
     reader: Arc<KeyedReader>,
@@ -47,7 +47,7 @@ pub struct IndexEntry<'a> {
     /// The encoded key.
     pub key: &'a [u8],
     /// Its version.
-    pub version: u64,
+    pub version: Version,
     /// The rowset and the ordinal of the row in it; `None` if the key was deleted.
     pub row: Option<(u32, u32)>,
 }
@@ -72,9 +72,9 @@ pub struct StoredRow<'a> {
     /// Its place in the file, from 0.
     pub ordinal: u32,
     /// The version that wrote it.
-    pub version: u64,
+    pub version: Version,
     /// The version of the table's schema that it follows.
-    pub schema_version: u32,
+    pub schema_version: SchemaVersion,
     /// Its bytes, for [`decode_row`](super::decode_row).
     pub row: &'a [u8],
 }
@@ -99,7 +99,7 @@ impl IndexFile {
             keys: properties.keys,
             entries: properties.entries,
             deletions: properties.deletions,
-            versions: (properties.versions.0.0, properties.versions.1.0),
+            versions: properties.versions,
             rowsets: properties.per_rowset.iter().map(|(id, entries)| (id.0, *entries)).collect(),
             reader,
         })
@@ -120,7 +120,7 @@ impl IndexFile {
             })?;
             for entry in &entries {
                 let row = entry.location().map(|at| (at.rowset.0, at.rowid.0));
-                if visit(IndexEntry { key: iter.key(), version: entry.version.0, row }).is_break() {
+                if visit(IndexEntry { key: iter.key(), version: entry.version, row }).is_break() {
                     return Ok(());
                 }
             }
@@ -156,7 +156,7 @@ impl RowFile {
             let slice = self.reader.get(ordinal)?;
             let at = Location { rowset, rowid: RowId(ordinal) };
             let (version, schema, row) = stored_row(slice.bytes(), at)?;
-            if visit(StoredRow { ordinal, version: version.0, schema_version: schema.0, row }).is_break() {
+            if visit(StoredRow { ordinal, version, schema_version: schema, row }).is_break() {
                 return Ok(());
             }
         }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use codec::SchemaVersion;
 use encoded_key::{Type, Value};
 use vfs::{Fs, SimFs};
 
@@ -30,7 +31,7 @@ fn files(disk: &SimFs, kind: FileKind) -> Vec<std::path::PathBuf> {
     ids.into_iter().map(|id| path("/db".as_ref(), id, kind)).collect()
 }
 
-fn shown(schema: &Schema, version: u32, key: Option<&[u8]>, row: Option<&[u8]>) -> String {
+fn shown(schema: &Schema, version: SchemaVersion, key: Option<&[u8]>, row: Option<&[u8]>) -> String {
     let mut text = String::new();
     let mut add = |name: &str, value: Value<'_>| text.push_str(&format!("{name}={value} "));
     if let Some(key) = key {
@@ -61,7 +62,7 @@ fn each_kind_of_file_shows_what_was_written() {
                 assert_eq!(batch.damage, None);
                 for op in &batch.operations {
                     let what = shown(&schema(), op.schema_version, Some(op.key), op.row);
-                    operations.push((op.version - batch.first_version, op.table, op.row.is_none(), what));
+                    operations.push((op.version.0 - batch.first_version.0, op.table, op.row.is_none(), what));
                 }
             }
             ControlFlow::Continue(())
@@ -82,7 +83,7 @@ fn each_kind_of_file_shows_what_was_written() {
     let mut entries = Vec::new();
     let visited = index.entries(|entry| {
         entries.push((
-            shown(&index.table.schema, 1, Some(entry.key), None),
+            shown(&index.table.schema, SchemaVersion(1), Some(entry.key), None),
             entry.row.map(|(_, ordinal)| ordinal),
         ));
         ControlFlow::Continue(())
@@ -177,8 +178,11 @@ fn wrong_names_and_bytes_are_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
     assert_eq!(
-        decode_row(&schema, 2, &[], |_, _| ()).expect_err("no such version").kind(),
+        decode_row(&schema, SchemaVersion(2), &[], |_, _| ()).expect_err("no such version").kind(),
         ErrorKind::Corruption
     );
-    assert_eq!(decode_row(&schema, 1, &[1], |_, _| ()).expect_err("no row").kind(), ErrorKind::Corruption);
+    assert_eq!(
+        decode_row(&schema, SchemaVersion(1), &[1], |_, _| ()).expect_err("no row").kind(),
+        ErrorKind::Corruption
+    );
 }

@@ -19,7 +19,7 @@ pub struct Edit {
     pub next_table: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "6")]
     pub next_tablet: ::core::option::Option<u32>,
-    /// Made, or with a changed schema.
+    /// Made, or with a changed schema or name.
     #[prost(message, repeated, tag = "7")]
     pub tables: ::prost::alloc::vec::Vec<Table>,
     #[prost(uint32, repeated, tag = "8")]

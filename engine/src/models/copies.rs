@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::disk::Disk;
 use super::runner::check;
 use super::world::{acknowledged, assert_clean, get, join, open, spawn, table, tiny};
-use crate::{Durability, Engine, ErrorKind, Options, Table, Ticket};
+use crate::{Durability, Engine, ErrorKind, Options, Table, Version};
 
 /// Writes a row to each table, in one batch.
-fn write_both(engine: &Engine, tables: &[Table; 2], id: u64) -> Ticket {
+fn write_both(engine: &Engine, tables: &[Table; 2], id: u64) -> Version {
     let mut batch = engine.batch();
     for table in tables {
         batch.upsert(table, (id, id)).expect("it fits");
@@ -18,7 +18,7 @@ fn write_both(engine: &Engine, tables: &[Table; 2], id: u64) -> Ticket {
 }
 
 /// Moves one from row 0 to row 1, if nobody else does so meanwhile.
-fn transfer(engine: &Engine, table: &Table) -> Option<Ticket> {
+fn transfer(engine: &Engine, table: &Table) -> Option<Version> {
     let mut transaction = engine.transaction();
     for (id, change) in [(0u64, -1i64), (1, 1)] {
         let row = transaction.get(table, (id,)).expect("healthy").expect("it is always there");
@@ -61,7 +61,7 @@ fn a_checkpoint_made_beside_commits_holds_a_prefix_of_them() {
             move || {
                 let before = engine.last_committed();
                 let report = engine.checkpoint("/copy").expect("healthy");
-                (before, Ticket::from_u64(report.version))
+                (before, report.version)
             }
         });
         let (before, barrier) = join(copier);

@@ -5,7 +5,7 @@ use vfs::sim::PowerCut;
 use super::disk::Disk;
 use super::runner::check;
 use super::world::{acknowledged, get, join, open, reopen, rows, spawn, table, tiny};
-use crate::{Durability, Engine, ErrorKind, Table, Ticket};
+use crate::{Durability, Engine, ErrorKind, Table, Version};
 
 const CONFLICT: &[ErrorKind] = &[ErrorKind::Conflict];
 
@@ -153,7 +153,7 @@ fn what_was_said_to_be_durable_is_found_after_a_power_cut() {
             move || table.flush().expect("healthy")
         });
         let cuts = join(cutter);
-        let tickets: Vec<(u64, Ticket)> = writers.into_iter().map(join).collect();
+        let tickets: Vec<(u64, Version)> = writers.into_iter().map(join).collect();
         join(flusher);
         engine.close().expect("a clean end");
         for (durable, cut) in cuts {

@@ -31,7 +31,7 @@ use super::replay::{self, Last, Sink};
 use super::{Listing, Parts, Recovered, RecoveryReport, TornTail, learn, log_options, open_tables};
 use crate::batch::ops::Op;
 use crate::catalog::{Catalog, TableCore};
-use crate::commit::{Ticket, mem_op};
+use crate::commit::mem_op;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, Files};
 use crate::manifest::{self, Manifest, State};
@@ -118,9 +118,9 @@ fn attempt(
     let mut replayed = state.clone();
     let (mut report, _) = replay::walk(&scan, &mut replayed, &mut remembering)?;
     report.torn = scan.torn.as_ref().map(TornTail::not_saved);
-    report.recovered_to = Ticket::new(replayed.durable_through);
+    report.recovered_to = replayed.durable_through;
     let flushed = state.tablets.values().map(|tablet| tablet.flushed_through).max().unwrap_or_default();
-    let visible = report.replayed_versions.map_or(flushed, |(_, last)| flushed.max(Version(last)));
+    let visible = report.replayed_versions.map_or(flushed, |(_, last)| flushed.max(last));
     // What is only in the log may still be in the writer's page cache.
     let durable = state.durable_through;
     let parts = Parts {

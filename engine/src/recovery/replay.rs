@@ -113,8 +113,8 @@ pub(super) fn walk(
                         .map_err(|error| error.context(format!("the batch in the log at {at}")))?;
                     sink.apply(tablet, &op, version);
                     report.replayed_operations += 1;
-                    let first = report.replayed_versions.map_or(version.0, |(first, _)| first);
-                    report.replayed_versions = Some((first, version.0));
+                    let first = report.replayed_versions.map_or(version, |(first, _)| first);
+                    report.replayed_versions = Some((first, version));
                 }
                 None => report.skipped_operations += 1,
             }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::commit::Ticket;
+use codec::Version;
 
 /// What the last open found and did. It is kept for as long as the engine is open.
 ///
@@ -32,9 +32,9 @@ pub struct RecoveryReport {
     /// Operations of the log that were not flushed before, and are now.
     pub replayed_operations: u64,
     /// The first and the last version of these operations.
-    pub replayed_versions: Option<(u64, u64)>,
+    pub replayed_versions: Option<(Version, Version)>,
     /// The last commit that was found, in the log or elsewhere: it and all before it have survived.
-    pub recovered_to: Ticket,
+    pub recovered_to: Version,
     /// Operations of the log that were in rowsets already, or belonged to a dropped table.
     pub skipped_operations: u64,
     /// Index runs that were written of what was replayed.

@@ -158,7 +158,7 @@ impl Taker<'_> {
         let mut loss = Loss::new(LossKind::Log, gap.why.clone()).in_file(name);
         (loss.offset, loss.bytes) = (Some(gap.at.offset), Some(gap.bytes));
         // Up to where is learnt from the next record.
-        loss.versions = Some((self.last_version.next().0, u64::MAX));
+        loss.versions = Some((self.last_version.next(), Version::MAX));
         self.report.lose(loss);
         self.gap.get_or_insert(gap);
     }
@@ -167,9 +167,9 @@ impl Taker<'_> {
         if self.gap.is_some()
             && let Some(loss) = self.report.losses.iter_mut().rev().find(|loss| loss.kind == LossKind::Log)
             && let Some((first, last)) = &mut loss.versions
-            && *last == u64::MAX
+            && *last == Version::MAX
         {
-            *last = record.first_version.0.saturating_sub(1).max(*first);
+            *last = Version(record.first_version.0.saturating_sub(1)).max(*first);
         }
         self.look_for_lost_schemas(record);
         // All of a batch or nothing.
@@ -303,7 +303,7 @@ impl Taker<'_> {
             };
             let mut loss = Loss::new(LossKind::LogAfterDamage, why).of_table(&table.desc.name);
             loss.count = Some(behind.operations);
-            loss.versions = behind.versions.map(|(first, last)| (first.0, last.0));
+            loss.versions = behind.versions;
             if let Some((first, last)) = behind.keys {
                 use std::ops::Bound::Included;
                 loss.keys = KeyRange { lower: Included(first), upper: Included(last) };

@@ -41,7 +41,7 @@ pub(super) fn table(
         repaired: RepairedTable {
             name: table.desc.name.clone(),
             schema: Arc::clone(&table.schema),
-            read_through: 0,
+            read_through: Version(0),
             rows: 0,
             deleted_keys: 0,
             older_rows: 0,
@@ -166,7 +166,7 @@ impl Merge<'_, '_> {
                     loss.count = Some(expected.entries);
                     loss.bytes = Some(expected.len);
                 }
-                loss.versions = source.versions.map(|(first, last)| (first.0, last.0));
+                loss.versions = source.versions;
                 self.report.lose_keys(loss, &self.table.schema);
             }
         }
@@ -318,7 +318,7 @@ impl Merge<'_, '_> {
         let Some(Unread { mut loss, first, last, keys, versions }) = self.unread.take() else { return };
         loss.keys = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
         loss.count = Some(keys);
-        loss.versions = versions.map(|(first, last)| (first.0, last.0));
+        loss.versions = versions;
         self.losses.push(loss);
     }
 
@@ -329,7 +329,7 @@ impl Merge<'_, '_> {
                 let LostEntries { offset, bytes, after, before, why } = lost.clone();
                 let mut loss = self.index_loss(file.id, why);
                 (loss.offset, loss.bytes) = (Some(offset), Some(bytes));
-                loss.versions = file.versions.map(|(first, last)| (first.0, last.0));
+                loss.versions = file.versions;
                 let known = file.expected.as_ref();
                 loss.keys = KeyRange {
                     lower: after.map(Bound::Excluded).unwrap_or_else(|| {

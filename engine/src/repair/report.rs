@@ -7,6 +7,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use codec::Version;
+
 use crate::error::{Error, ErrorKind};
 use crate::record::{Record, encode_key};
 use crate::row::show_key;
@@ -77,7 +79,7 @@ pub struct RepairedTable {
     pub schema: Arc<Schema>,
     /// The last version up to which everything was read, but for the losses. If the end of the log is gone without a
     /// trace, which nothing but a later record could tell, it was above this.
-    pub read_through: u64,
+    pub read_through: Version,
     /// Rows in the new database.
     pub rows: u64,
     /// Keys whose newest version that could be read is a deletion: they are absent, as they should be.
@@ -101,7 +103,7 @@ pub struct Loss {
     /// Which keys of it.
     pub keys: KeyRange,
     /// Which versions, the first and the last, as far as that is known.
-    pub versions: Option<(u64, u64)>,
+    pub versions: Option<(Version, Version)>,
     /// Which file, by its name; `None` if it is none in particular, or several.
     pub file: Option<String>,
     /// Where in the file, in bytes.

@@ -3,8 +3,8 @@
 //! The manifest in force, if it can be read whole. Otherwise the readable beginning of it, or the newest one that there
 //! is; then the files in the directory are taken as well, since what was written later is named nowhere.
 //!
-//! Invariant: edits behind a damaged one are not applied. Of them only tables that were made or dropped are taken,
-//! which depend on nothing before them.
+//! Invariant: edits behind a damaged one are not applied. Of them only tables that were made, altered, renamed or
+//! dropped are taken, and which numbers of files they know of, which depend on nothing before them.
 
 use codec::FileId;
 
@@ -139,6 +139,7 @@ impl Pieces {
             }
             return;
         }
+        state.next_file = state.next_file.max(edit.next_file.unwrap_or_default());
         for table in &edit.tables {
             for &tablet in &table.tablets {
                 state.tablets.entry(tablet).or_default();

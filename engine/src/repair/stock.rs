@@ -3,7 +3,7 @@
 //! With a whole manifest these are the files that it names, and no others. Without one, every file counts that says
 //! whose it is, or that points into a rowset which says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use codec::{FileId, RowsetId, TableId, TabletId, Version};
@@ -13,6 +13,7 @@ use sstable::{FileInfo, KeyedSalvage, OrdinalSalvage};
 use super::report::{KeyRange, Loss, LossKind, RepairReport};
 use super::root::Root;
 use super::{Patient, fails_repair};
+use crate::catalog::NAME_BYTES_MAX;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FileKind, file_name, path};
 use crate::manifest::{Owner, TableDesc};
@@ -35,6 +36,8 @@ pub(super) struct Table {
     /// Everything up to here is in its index files, as far as the manifest can be read.
     pub(super) flushed_through: Version,
     pub(super) index: Vec<IndexSource>,
+    /// What was written from this number on knows a newer name than this one.
+    named_by: FileId,
 }
 
 /// An index file to read.
@@ -52,10 +55,11 @@ pub(super) struct IndexSource {
 /// # Errors
 /// `UnsupportedFormat` for a schema of a newer version.
 pub(super) fn take(patient: &Patient<'_>, root: &Root, report: &mut RepairReport) -> Result<Stock, Error> {
+    let next_file = root.state.next_file;
     let mut finder = Finder { patient, tables: BTreeMap::new(), owners: BTreeMap::new() };
     let mut stock = Stock::default();
     for desc in root.state.tables.values() {
-        let Some(tablet) = finder.add(desc.clone(), report)? else { continue };
+        let Some(tablet) = finder.add(desc.clone(), next_file, report)? else { continue };
         let Some(state) = root.state.tablets.get(&tablet) else { continue };
         if let Some(table) = finder.tables.get_mut(&desc.id) {
             table.flushed_through = state.flushed_through;
@@ -72,7 +76,7 @@ pub(super) fn take(patient: &Patient<'_>, root: &Root, report: &mut RepairReport
             }
         }
         finder.unnamed(&stock, report)?;
-        finder.drop_namesakes(report);
+        finder.rename_namesakes(report);
     }
     stock.tables = finder.tables.into_values().collect();
     Ok(stock)
@@ -84,6 +88,14 @@ impl IndexSource {
     }
 }
 
+/// Whose an index file is, and which file says so.
+struct Told {
+    owner: Owner,
+    by: FileId,
+    /// The versions that it holds, if it can be read.
+    versions: Option<(Version, Version)>,
+}
+
 struct Finder<'a> {
     patient: &'a Patient<'a>,
     tables: BTreeMap<TableId, Table>,
@@ -92,10 +104,19 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Adds a table, if its schema can be read. If it is known already, the newer schema counts: the table was altered,
-    /// and that edit of the manifest is lost.
-    fn add(&mut self, desc: TableDesc, report: &mut RepairReport) -> Result<Option<TabletId>, Error> {
+    /// Adds a table, if its schema can be read. If it is known already, the newer schema and the newer name count: the
+    /// table was altered or renamed, and that edit of the manifest is lost. `written` is the file that says it, or, of
+    /// the manifest, the first that it does not know of.
+    fn add(
+        &mut self,
+        desc: TableDesc,
+        written: FileId,
+        report: &mut RepairReport,
+    ) -> Result<Option<TabletId>, Error> {
         if let Some(known) = self.tables.get_mut(&desc.id) {
+            if written >= known.named_by {
+                (known.desc.name, known.named_by) = (desc.name, written);
+            }
             if let Ok(schema) = Schema::decode(&desc.schema)
                 && schema.version() > known.schema.version()
                 && schema.comes_of(&known.schema)
@@ -125,7 +146,8 @@ impl Finder<'_> {
             return Ok(None);
         }
         let flushed_through = Version(0);
-        self.tables.insert(id, Table { desc, tablet, schema, flushed_through, index: Vec::new() });
+        let named_by = written;
+        self.tables.insert(id, Table { desc, tablet, schema, flushed_through, index: Vec::new(), named_by });
         Ok(Some(tablet))
     }
 
@@ -160,7 +182,7 @@ impl Finder<'_> {
             };
             match found {
                 Err(why) => report.lose(lost(why)),
-                Ok((owner, versions)) => {
+                Ok(Told { owner, by, versions }) => {
                     let desc = TableDesc {
                         id: owner.table,
                         name: owner.name,
@@ -168,7 +190,7 @@ impl Finder<'_> {
                         tablets: vec![owner.tablet],
                     };
                     let table = desc.id;
-                    if self.add(desc, report)?.is_some() {
+                    if self.add(desc, by, report)?.is_some() {
                         self.put(table, IndexSource { id, expected: None, versions });
                     }
                 }
@@ -187,17 +209,13 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Whose an index file is: as it says itself, or as a rowset says that it points into.
-    fn owner_of(
-        &mut self,
-        id: FileId,
-        mut salvage: KeyedSalvage,
-    ) -> Result<(Owner, Option<(Version, Version)>), String> {
+    /// Whose an index file is: as it says itself, or as a rowset says that it points into; and which of them said so.
+    fn owner_of(&mut self, id: FileId, mut salvage: KeyedSalvage) -> Result<Told, String> {
         let properties = salvage.user_properties().and_then(|bytes| Properties::decode(id, bytes).ok());
         if let Some(properties) = properties
             && let Ok(owner) = Owner::decode(&properties.owner)
         {
-            return Ok((owner, Some(properties.versions)));
+            return Ok(Told { owner, by: id, versions: Some(properties.versions) });
         }
         let mut entries = Vec::new();
         while salvage.key().is_some() {
@@ -207,7 +225,7 @@ impl Finder<'_> {
                     if let Place::At(location) = entry.place
                         && let Some(owner) = self.owner_of_rowset(location.rowset)
                     {
-                        return Ok((owner, None));
+                        return Ok(Told { owner, by: location.rowset.into(), versions: None });
                     }
                 }
             }
@@ -227,21 +245,34 @@ impl Finder<'_> {
         self.owners.entry(id).or_insert_with(look).clone()
     }
 
-    /// Of several tables of one name all but the last were dropped before it was made.
-    fn drop_namesakes(&mut self, report: &mut RepairReport) {
-        let mut newest: BTreeMap<String, TableId> = BTreeMap::new();
-        for table in self.tables.values() {
-            newest.insert(table.desc.name.clone(), table.desc.id);
-        }
-        self.tables.retain(|id, table| {
-            let is_newest = newest[&table.desc.name] == *id;
-            if !is_newest {
-                let name = &table.desc.name;
+    /// Of several tables of one name the last one has it. The others had it before, and were dropped or renamed since:
+    /// which of the two is not known, so what there is of them is kept, under names that say where it comes from.
+    fn rename_namesakes(&mut self, report: &mut RepairReport) {
+        let mut taken: BTreeSet<String> = BTreeSet::new();
+        for (id, table) in self.tables.iter_mut().rev() {
+            let name = table.desc.name.clone();
+            let mut number = id.0;
+            while !taken.insert(table.desc.name.clone()) {
+                table.desc.name = numbered(&name, number);
+                number = number.wrapping_add(1);
+            }
+            if table.desc.name != name {
                 report.note(format!(
-                    "an older table {name:?}, which was dropped before the other was made, is left out"
+                    "table {id} had the name {name:?} before a later one got it; whether it was dropped or renamed is not \
+                     known: what there is of it is in {:?}",
+                    table.desc.name
                 ));
             }
-            is_newest
-        });
+        }
     }
+}
+
+/// A name with a number behind it, no longer than names may be.
+fn numbered(name: &str, number: u32) -> String {
+    let number = format!(" (table {number})");
+    let mut end = name.len().min(NAME_BYTES_MAX - number.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{number}", &name[..end])
 }

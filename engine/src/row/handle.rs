@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::record::FromRow;
 use crate::schema::Schema;
 use crate::value::FromValue;
+use codec::Version;
 use encoded_key::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -119,8 +120,8 @@ impl<'a> RowRef<'a> {
     ///
     /// [`Table::compare_and_set`]: crate::Table::compare_and_set
     #[must_use]
-    pub fn version(&self) -> Option<u64> {
-        self.batch.version(self.index).map(|version| version.0)
+    pub fn version(&self) -> Option<Version> {
+        self.batch.version(self.index)
     }
 
     /// All values, in the order of the columns.
@@ -257,7 +258,7 @@ impl Row {
 
     /// The version that the row was written as, if it has one yet; see [`RowRef::version`].
     #[must_use]
-    pub fn version(&self) -> Option<u64> {
+    pub fn version(&self) -> Option<Version> {
         self.as_ref().version()
     }
 

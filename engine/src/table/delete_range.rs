@@ -11,13 +11,13 @@ use crate::read;
 use crate::record::Record;
 
 impl Table {
-    /// Deletes the first rows with keys in `range`, at most `limit` of them, in one step, and answers how many. It is 0 once
-    /// there is none left, so a range of any size is emptied by asking again. The ends of the range are those of
+    /// Deletes the first rows with keys in `range`, at most `limit` of them, in one step, and answers how many. It is 0
+    /// once there is none left, so a range of any size is emptied by asking again. The ends of the range are those of
     /// [`Scan::range`](crate::Scan::range).
     ///
-    /// Exactly those rows are deleted that were there at one moment: if one of them is written or deleted by somebody else
-    /// meanwhile, it looks again. A row that comes into the range after that moment stays, as one does that comes after the
-    /// call.
+    /// Exactly those rows are deleted that were there at one moment: if one of them is written or deleted by somebody
+    /// else meanwhile, it looks again. A row that comes into the range after that moment stays, as one does that comes
+    /// after the call.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -39,6 +39,7 @@ impl Table {
     /// [`Table::get`].
     pub fn delete_range<R: Record>(&self, range: impl RangeBounds<R>, limit: usize) -> Result<usize, Error> {
         let core = &*self.handle.core;
+        core.health.check_writable()?;
         let most = core.options.batch_operations_max;
         if limit == 0 || limit > most {
             return Err(Error::invalid(format!(

@@ -55,7 +55,7 @@ impl Table {
     /// The row with this key as the snapshot sees it.
     ///
     /// # Errors
-    /// As for [`Table::get`].
+    /// As for [`Table::get`]; `InvalidArgument` also for a snapshot of another engine.
     pub fn get_at(&self, key: impl Record, snapshot: &Snapshot) -> Result<Option<Row>, Error> {
         self.get_from(&self.pin(Some(snapshot))?, &key)
     }
@@ -97,7 +97,7 @@ impl Table {
     /// [`Table::multi_get`] as a snapshot sees it.
     ///
     /// # Errors
-    /// As for [`Table::get`].
+    /// As for [`Table::get_at`].
     pub fn multi_get_at<K: Record>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -130,7 +130,30 @@ impl Table {
         with_key(&self.core.schema, &key, |probe| read::exists(&point, probe))
     }
 
-    /// The number of rows. Reads the whole index of the table, but no rows. That of a range or a prefix is
+    /// [`Table::exists`] as a snapshot sees it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # use nyala::{Engine, Options, Schema, Type};
+    /// # let engine = Engine::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::builder().key("id", Type::U64).column("name", Type::String).build()?;
+    /// # let people = engine.open_or_create_table("people", schema)?;
+    /// people.upsert((1, "Ada"))?;
+    /// let before = engine.snapshot();
+    /// people.delete((1,))?;
+    /// assert!(people.exists_at((1,), &before)? && !people.exists((1,))?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Table::get_at`].
+    pub fn exists_at(&self, key: impl Record, snapshot: &Snapshot) -> Result<bool, Error> {
+        let point = self.pin(Some(snapshot))?;
+        with_key(&self.core.schema, &key, |probe| read::exists(&point, probe))
+    }
+
+    /// The number of rows. Reads the whole index of the table, but no rows. That of a range, a prefix or a snapshot is
     /// [`Scan::count`].
     ///
     /// # Errors
@@ -139,7 +162,7 @@ impl Table {
         self.scan().count()
     }
 
-    /// The row with the least key. That of a range or a prefix is [`Scan::first`].
+    /// The row with the least key. That of a range, a prefix or a snapshot is [`Scan::first`].
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -162,7 +185,7 @@ impl Table {
         self.scan().first()
     }
 
-    /// The row with the greatest key. That of a range or a prefix is [`Scan::last`].
+    /// The row with the greatest key. That of a range, a prefix or a snapshot is [`Scan::last`].
     ///
     /// # Errors
     /// As for [`Table::get`].

@@ -1,7 +1,8 @@
 //! Verbs that read a row and write it in one step, and those that compare its version.
 //!
-//! Each reads at a moment of its own and writes on the condition that the key still holds what was read; if it does not, it
-//! begins again. So what it answers is what was there right before its write, and nobody's write is lost between the two.
+//! Each reads at a moment of its own and writes on the condition that the key still holds what was read; if it does
+//! not, it begins again. So what it answers is what was there right before its write, and nobody's write is lost
+//! between the two.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ impl Table {
     /// # Errors
     /// As for [`Table::upsert`] and [`Table::get`].
     pub fn delete_returning(&self, key: impl Record) -> Result<Option<Row>, Error> {
+        self.handle.core.health.check_writable()?;
         loop {
             let Some(row) = self.get(&key)? else { return Ok(None) };
             if self.compare_and_delete(&key, version_of(&row))? {
@@ -64,8 +66,9 @@ impl Table {
 
     /// Changes columns of the row with this key to what follows from the row itself.
     ///
-    /// `change` gets the row and sets columns; it is called again if somebody else has written the row meanwhile, so that no
-    /// write is lost. It should do nothing else. If it sets nothing, nothing is written; if it fails, its error is answered.
+    /// `change` gets the row and sets columns; it is called again if somebody else has written the row meanwhile, so
+    /// that no write is lost. It should do nothing else. If it sets nothing, nothing is written; if it fails, its error
+    /// is answered.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -87,6 +90,7 @@ impl Table {
         key: impl Record,
         mut change: impl FnMut(&Row, &mut RowChange<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.handle.core.health.check_writable()?;
         loop {
             let Some(row) = self.get(&key)? else { return Err(self.missing(&key)) };
             let mut changes = RowChange { schema: self.schema(), changes: Changes::default() };
@@ -94,7 +98,7 @@ impl Table {
             if changes.changes.bytes().is_empty() {
                 return Ok(());
             }
-            let check = Check::Version(Some(Version(version_of(&row))));
+            let check = Check::Version(Some(version_of(&row)));
             let written =
                 self.write(|core, table, buffer| buffer.update(core, table, &key, &changes.changes, check));
             if was_written(written)?.is_some() {
@@ -103,8 +107,8 @@ impl Table {
         }
     }
 
-    /// Writes a row if the one that is there has this [version](Row::version), or, for `None`, if there is none. Answers
-    /// with the version of the new row, or `None` if nothing was written.
+    /// Writes a row if the one that is there has this [version](Row::version), or, for `None`, if there is none.
+    /// Answers with the version of the new row, or `None` if nothing was written.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {
@@ -124,8 +128,12 @@ impl Table {
     ///
     /// # Errors
     /// As for [`Table::upsert`].
-    pub fn compare_and_set(&self, record: impl Record, version: Option<u64>) -> Result<Option<u64>, Error> {
-        let check = Some(Check::Version(version.map(Version)));
+    pub fn compare_and_set(
+        &self,
+        record: impl Record,
+        version: Option<Version>,
+    ) -> Result<Option<Version>, Error> {
+        let check = Some(Check::Version(version));
         was_written(self.write(|core, table, buffer| buffer.put(core, table, &record, check)))
     }
 
@@ -133,8 +141,8 @@ impl Table {
     ///
     /// # Errors
     /// As for [`Table::upsert`].
-    pub fn compare_and_delete(&self, key: impl Record, version: u64) -> Result<bool, Error> {
-        let check = Some(Check::Version(Some(Version(version))));
+    pub fn compare_and_delete(&self, key: impl Record, version: Version) -> Result<bool, Error> {
+        let check = Some(Check::Version(Some(version)));
         let written = self.write(|core, table, buffer| buffer.delete(core, table, &key, check));
         was_written(written).map(|written| written.is_some())
     }
@@ -153,15 +161,15 @@ impl Table {
 }
 
 /// The version of a write of one operation; `None` if the row had another version than the one compared with.
-fn was_written(written: Result<(Version, u32), Error>) -> Result<Option<u64>, Error> {
+fn was_written(written: Result<(Version, u32), Error>) -> Result<Option<Version>, Error> {
     match written {
-        Ok((version, _)) => Ok(Some(version.0)),
+        Ok((version, _)) => Ok(Some(version)),
         Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn version_of(row: &Row) -> u64 {
+fn version_of(row: &Row) -> Version {
     row.version().expect("a row that was read by its key knows its version")
 }
 

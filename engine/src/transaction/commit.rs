@@ -39,12 +39,13 @@ pub(super) fn commit(
     durability: Durability,
 ) -> Result<Version, Error> {
     core.health.check_writable()?;
-    core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
-    let committed = validate_and_submit(core, buffer, reads, snapshot, durability);
-    take_memory_back(core);
-    core.run_inline_work();
-    core.tell_inline();
-    committed
+    core.door(|| {
+        core.stall.admit(buffer.body.len(), &core.clock, &core.health, || core.wake_flush())?;
+        let committed = validate_and_submit(core, buffer, reads, snapshot, durability);
+        take_memory_back(core);
+        core.run_inline_work();
+        committed
+    })
 }
 
 fn validate_and_submit(

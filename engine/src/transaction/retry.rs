@@ -1,17 +1,17 @@
-//! Runs a transaction again after conflicts.
+//! Runs a transaction again after what may pass: a conflict, a want of file descriptors.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Transaction;
 use crate::core::{Core, Handle};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::Durability;
 
 /// How often [`Engine::transact`](crate::Engine::transact) tries.
 pub(crate) const ATTEMPTS: u32 = 100;
 
-/// Runs a transaction again and again until it commits, or fails for another reason than a conflict.
+/// Runs a transaction again and again until it commits, or fails for a reason that stays.
 pub(crate) fn transact<T>(
     handle: &Arc<Handle>,
     durability: Durability,
@@ -24,7 +24,7 @@ pub(crate) fn transact<T>(
         let value = run(&mut transaction)?;
         match transaction.commit(durability) {
             Ok(_) => return Ok(value),
-            Err(error) if error.kind() == ErrorKind::Conflict => {
+            Err(error) if error.is_transient() => {
                 if attempt == attempts {
                     return Err(error.context(format!("given up after {attempts} attempts")));
                 }

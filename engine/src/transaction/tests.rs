@@ -30,7 +30,7 @@ fn commit_behind(
     engine: &Engine,
     transaction: Transaction,
     write: impl FnOnce() -> Result<()> + Send,
-) -> Result<Ticket> {
+) -> Result<crate::Version> {
     let core = engine.core();
     std::thread::scope(|scope| {
         let stage = core.commit.stage();

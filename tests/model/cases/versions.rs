@@ -44,7 +44,7 @@ fn the_first_write_after_a_recovery_has_a_version_above_all_on_disk() {
     for first in EVERYTHING {
         for second in EVERYTHING {
             let mut bench = Bench::new(1);
-            let mut highest = 0;
+            let mut highest = nyala::Version(0);
             for (round, between) in [first, second, Between::Kill, first, second].into_iter().enumerate() {
                 let text = format!("round {round}");
                 let mut batch = bench.engine().batch();

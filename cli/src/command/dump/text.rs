@@ -15,7 +15,7 @@ pub(super) fn key(table: Option<&InspectedTable>, bytes: &[u8]) -> Item {
 }
 
 /// `(size: 1.5, note: null)`, in JSON an object.
-pub(super) fn row(table: Option<&InspectedTable>, version: u32, bytes: &[u8]) -> Item {
+pub(super) fn row(table: Option<&InspectedTable>, version: nyala::SchemaVersion, bytes: &[u8]) -> Item {
     let decoded = |table: &InspectedTable| {
         listed(|each| inspect::decode_row(&table.schema, version, bytes, |name, value| each(name, value)))
     };
@@ -47,8 +47,8 @@ pub(super) fn edit(edit: &ManifestEdit) -> Vec<(&'static str, Option<String>, St
     let numbers = [
         ("log_start", edit.log_start),
         ("next_file", edit.next_file),
-        ("version_ceiling", edit.version_ceiling),
-        ("durable_through", edit.durable_through),
+        ("version_ceiling", edit.version_ceiling.map(u64::from)),
+        ("durable_through", edit.durable_through.map(u64::from)),
     ];
     for (what, number) in numbers {
         facts.extend(number.map(|number| (what, None, number.to_string())));

@@ -25,7 +25,7 @@ fn a_key_that_is_read_again_takes_no_more_room() {
     let (_engine, table) = world();
     let set = set(2, 10);
     let other =
-        Arc::new(TableCore { id: codec::TableId(99), ..table.core().altered(Arc::clone(table.schema())) });
+        Arc::new(TableCore { id: codec::TableId(99), ..table.core().next("t", Arc::clone(table.schema())) });
     for _ in 0..1000 {
         note(&set, table.core(), "key", Saw::SomeRow).expect("once is enough");
         note(&set, &other, "key", Saw::Nothing).expect("once is enough");

@@ -2,7 +2,7 @@
 
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::{FailedSync, Fault, LastWrite, OpSet, PowerCut};
-use nyala::{Durability, Engine, ErrorKind, Options, RepairOptions, Table, Ticket, repair};
+use nyala::{Durability, Engine, ErrorKind, Options, RepairOptions, Table, Version, repair};
 
 use crate::support::{
     as_after_a_kill, files_of, lazy, plain, plain_table, refused, rows, scratch, simulated, tiny,
@@ -14,7 +14,7 @@ fn open(disk: &SimFs) -> (Engine, Table) {
     (engine, table)
 }
 
-fn write(engine: &Engine, table: &Table, id: u32, durability: Durability) -> Ticket {
+fn write(engine: &Engine, table: &Table, id: u32, durability: Durability) -> Version {
     let mut batch = engine.batch();
     for part in 0..3 {
         batch.upsert(table, (3 * id + part, 1, None::<&str>)).expect("it fits");
@@ -26,10 +26,10 @@ fn write(engine: &Engine, table: &Table, id: u32, durability: Durability) -> Tic
 fn tickets_grow_and_say_what_is_durable() {
     let disk = SimFs::new(1);
     let (engine, table) = open(&disk);
-    assert_eq!((engine.recovered_to(), engine.last_durable()), (Ticket::default(), Ticket::default()));
-    assert_eq!(engine.last_committed(), Ticket::default(), "nothing was committed yet");
-    assert_eq!(engine.batch().commit(Durability::Sync).expect("empty"), Ticket::default());
-    engine.wait_durable(Ticket::default()).expect("there is nothing to wait for");
+    assert_eq!((engine.recovered_to(), engine.last_durable()), (Version::default(), Version::default()));
+    assert_eq!(engine.last_committed(), Version::default(), "nothing was committed yet");
+    assert_eq!(engine.batch().commit(Durability::Sync).expect("empty"), Version::default());
+    engine.wait_durable(Version::default()).expect("there is nothing to wait for");
 
     let first = write(&engine, &table, 1, Durability::Buffered);
     assert_eq!(engine.last_committed(), first);
@@ -60,11 +60,11 @@ fn tickets_grow_and_say_what_is_durable() {
     table.flush().expect("healthy");
     assert_eq!(engine.last_durable(), sixth, "a flush syncs the log first");
 
-    for wrong in [Ticket::from_u64(fifth.to_u64() + 1000), Ticket::from_u64(u64::MAX)] {
+    for wrong in [Version(fifth.0 + 1000), Version(u64::MAX)] {
         refused(engine.wait_durable(wrong), ErrorKind::InvalidArgument, &["no commit"]);
     }
-    assert_eq!(Ticket::from_u64(first.to_u64()), first);
-    assert_eq!(first.to_string(), first.to_u64().to_string());
+    assert_eq!(Version(first.0), first);
+    assert_eq!(first.to_string(), first.0.to_string());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn tickets_survive_every_flush_compaction_and_segment_of_the_log() {
     let dir = scratch();
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
     let table = plain_table(&engine);
-    let mut last = Ticket::default();
+    let mut last = Version::default();
     for round in 0..6 {
         for id in 0..60 {
             let mut batch = engine.batch();
@@ -180,7 +180,7 @@ fn a_checkpoint_tells_its_last_commit_also_where_versions_have_a_gap() {
     let told = |directory: &str, engine: &Engine| {
         let report = engine.checkpoint(directory).expect("a good disk");
         let copy = Engine::open(directory, simulated(&disk, lazy())).expect("it opens");
-        assert_eq!(Ticket::from_u64(report.version), copy.recovered_to());
+        assert_eq!(report.version, copy.recovered_to());
         copy.recovered_to()
     };
     assert_eq!(told("/reopened", &engine), last);
@@ -207,7 +207,7 @@ fn tickets_of_a_checkpoint_end_where_it_was_made() {
     let before = write(&engine, &table, 1, Durability::Buffered);
     let report = engine.checkpoint("/copy").expect("a good disk");
     let after = write(&engine, &table, 2, Durability::Sync);
-    assert_eq!(Ticket::from_u64(report.version), before);
+    assert_eq!(report.version, before);
     let copy = Engine::open("/copy", simulated(&disk, lazy())).expect("it opens");
     assert_eq!(copy.recovered_to(), before);
     copy.wait_durable(before).expect("a checkpoint is durable");
