@@ -136,6 +136,7 @@ impl fmt::Display for Decimal {
 
 /// Why a text is no [`Decimal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseDecimalError {
     /// Something else than an optional sign, digits, and at most one point between or beside them.
     #[error("not a decimal number")]

@@ -55,6 +55,7 @@ pub enum Value<'a> {
 /// assert_eq!(misfit.to_string(), "a number out of range for u8");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Misfit {
     /// Null.
     #[error("null where a value is needed")]

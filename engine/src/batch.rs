@@ -59,6 +59,7 @@ pub(crate) use commit::{commit, delete_seen};
 /// assert_eq!(accounts.count()?, 2);
 /// # Ok(()) }
 /// ```
+#[must_use = "a batch writes nothing until it is committed"]
 pub struct WriteBatch {
     handle: Arc<Handle>,
     buffer: Buffer,

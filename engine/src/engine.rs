@@ -63,7 +63,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Whether it was opened by [`Engine::open_read_only`].
+    /// Whether it was opened by [`Engine::open_read_only`]; also once it is closed.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.core().health.is_read_only()
@@ -80,13 +80,11 @@ impl Engine {
     }
 
     /// An empty batch.
-    #[must_use]
     pub fn batch(&self) -> WriteBatch {
         WriteBatch::new(Arc::clone(&self.handle))
     }
 
     /// A transaction that begins now, see [`Transaction`]. [`Engine::transact`] tries again after conflicts.
-    #[must_use]
     pub fn transaction(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.handle))
     }
@@ -197,8 +195,10 @@ impl Engine {
         })
     }
 
-    /// Reads everything on disk and checks it: every checksum, the order of every file, that every index entry leads
-    /// to its row and version, and that the counts are right. Takes as long as reading it all; writes go on.
+    /// Reads everything on disk and checks it: every checksum, the order of every file, that every index entry leads to
+    /// its row and version, and that the counts are right. Takes as long as reading it all; writes go on. An engine
+    /// that is open for reading only checks what it sees, and tells of [files](CheckReport::extra_files) that nothing
+    /// names there.
     ///
     /// ```
     /// # fn main() -> Result<(), nyala::Error> {

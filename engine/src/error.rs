@@ -39,7 +39,7 @@ pub enum ErrorKind {
     TableExists,
     /// The directory is in use by another engine, in this process or another.
     Locked,
-    /// The engine was closed.
+    /// The engine was closed, by [`Engine::close`](crate::Engine::close) or because its last handle was dropped.
     Closed,
     /// Writes are not possible: opened read-only, or the file system or the permissions do not let us.
     ReadOnly,
@@ -50,7 +50,8 @@ pub enum ErrorKind {
     Corruption,
     /// The files were written by a newer version, or need a feature that this one lacks.
     UnsupportedFormat,
-    /// The operating system failed a disk operation.
+    /// The operating system failed a disk operation. If that leaves open what is on the disk, writes are refused from
+    /// then on, see [`Health::Poisoned`](crate::Health::Poisoned).
     Io,
 }
 

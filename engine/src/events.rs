@@ -32,9 +32,11 @@ const WAITING_MAX: usize = 4096;
 
 /// Is told what an engine does; see [`Options::listener`](crate::Options::listener). Closures are listeners.
 ///
-/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other.
-/// (Without threads, in [`RuntimeMode::Inline`](crate::RuntimeMode::Inline), by those that call the engine; and what is
-/// left when it is closed, by who closes.)
+/// It is called by a thread of the engine's that does nothing else, with no lock held, one event after the other. What
+/// is left when the engine is closed is told by who closes. Without threads, in
+/// [`RuntimeMode::Inline`](crate::RuntimeMode::Inline), those tell that call the engine: before a call returns, whether
+/// it failed or not, the listener has heard what came of it, unless another thread is telling just then. What an open
+/// does is not told, but [reported](crate::Engine::recovery_report).
 ///
 /// It may call the engine, close it, and drop its last handle, but not wait in it for ever: who closes the engine waits
 /// until it has heard everything. (A close from within the listener does not: what is left is told after it returns.) A
@@ -84,7 +86,7 @@ impl fmt::Debug for dyn EventListener {
 }
 
 /// Something that an engine did, or that happened to it. Sizes are in bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A flush begins: memtables are written to files.
@@ -102,8 +104,8 @@ pub enum Event {
         tables: Vec<String>,
         /// How long it took.
         took: Duration,
-        /// What it wrote, or why it failed: then the memtables stay, and unless the engine is being closed
-        /// [`Event::HealthChanged`] follows.
+        /// What it wrote, or why it failed: then the memtables stay, and unless the engine is being closed, takes no
+        /// writes already, or lacks space already, [`Event::HealthChanged`] follows.
         result: Result<FlushSummary, Error>,
     },
     /// A compaction begins: index runs are merged, perhaps rows move.
@@ -143,7 +145,7 @@ pub enum Event {
         /// From when the first batch was slowed until the last one was let go.
         took: Duration,
     },
-    /// The engine takes writes no more, or again. Failures in the background show here.
+    /// The engine takes writes no more, or again, or is being closed. Failures in the background show here.
     #[non_exhaustive]
     HealthChanged {
         /// From now on.

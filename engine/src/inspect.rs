@@ -52,7 +52,7 @@ use crate::row::RowLayout;
 use crate::schema::{Schema, unknown_version};
 
 /// A table, as the manifest has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InspectedTable {
     /// What it is called by in logs and files.

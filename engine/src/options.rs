@@ -23,6 +23,7 @@ const _: () = assert!(MEMTABLE_SEAL_BYTES_MAX + 2 * GIB <= MEMTABLE_BYTES_MAX as
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Durability {
     /// When it is handed to the operating system: it survives the end of the process, however sudden. After a loss
     /// of power a prefix of all commits is there, without gaps.
@@ -46,6 +47,7 @@ pub enum Compression {
 
 /// Where background work runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RuntimeMode {
     /// In threads that the engine owns and joins.
     #[default]
@@ -57,7 +59,8 @@ pub enum RuntimeMode {
     },
 }
 
-/// Options of an engine.
+/// Options of an engine. Later versions may have more of them: set what is to differ, and end with
+/// `..Options::default()`, so that the program goes on compiling.
 ///
 /// ```
 /// use nyala::{Durability, Options};

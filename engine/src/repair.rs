@@ -50,7 +50,7 @@ use crate::{Engine, manifest, recovery};
 /// need.
 const VERSION_MAX: Version = Version(manifest::VERSION_MAX.0 / 2);
 
-/// How a repair goes about it.
+/// How a repair goes about it. Later versions may have more of them: end with `..RepairOptions::default()`.
 #[derive(Clone, Debug, Default)]
 pub struct RepairOptions {
     /// Whether to go on although something is lost. Default: no; then a repair that would lose something writes nothing
@@ -66,7 +66,8 @@ pub struct RepairOptions {
 }
 
 /// What becomes of batches in the log behind a damaged place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LogAfterDamage {
     /// They are left out, and reported. Of what was in the log only, a prefix of the commits is there, as after a loss
     /// of power; what later batches wrote to tables that have been flushed since is there too.
@@ -77,7 +78,7 @@ pub enum LogAfterDamage {
 }
 
 /// Why a repair did not write a new database.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RepairError {
     /// Something would be lost, and [`RepairOptions::accept_loss`] is not set. Nothing was written. The report says

@@ -70,7 +70,7 @@ impl Counters {
 }
 
 /// The engine at a moment. Counts are since it was opened; sizes are in bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Whether it takes writes.

@@ -100,6 +100,7 @@ fn whole_row(record: &impl Record) -> impl FnOnce(&mut Buffer, &Core, &Arc<Table
 /// assert!(!accounts.exists((3,))?);
 /// # Ok(()) }
 /// ```
+#[must_use = "a transaction writes nothing until it is committed"]
 pub struct Transaction {
     // Before the handle: if that is the last one, the flush of the close keeps nothing for a snapshot that nobody
     // reads.

@@ -14,7 +14,7 @@ use crate::row::show_key;
 use crate::schema::Schema;
 
 /// What a check read, and what it found wrong.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
     /// Tables checked.
@@ -35,7 +35,7 @@ pub struct CheckReport {
     pub log_batches: u64,
     /// Bytes read, of all files together.
     pub bytes: u64,
-    /// Files of ours that nothing names. They do no harm; the next open removes them. For an engine that is
+    /// Files of ours that nothing names. They do no harm; the next open for writing removes them. For an engine that is
     /// [open for reading only](crate::Engine::open_read_only) beside a writer, what that was working on counts too:
     /// nothing named it yet, and no open removes it.
     pub extra_files: Vec<String>,
@@ -183,7 +183,7 @@ impl fmt::Display for CheckReport {
             self.log_segments
         )?;
         for name in &self.extra_files {
-            writeln!(f, "nothing names {name}; the next open removes it")?;
+            writeln!(f, "nothing names {name}, which does no harm")?;
         }
         for problem in &self.problems {
             writeln!(f, "{problem}")?;

@@ -238,7 +238,7 @@ fn rename(core: &Core, from: &str, to: &str) -> Result<Arc<TableCore>, Error> {
     let result = core.manifest.install(
         |state| {
             let described = state.tables.get(&table.id).filter(|described| described.name == from);
-            // A drop that waits for its edit would find another name than the one that it was told.
+            // One that is about to be dropped by its name keeps it.
             let described = described.filter(|_| !table.tablet.is_dropped()).ok_or_else(|| no_table(from))?;
             check_free(state, to)?;
             let renamed = TableDesc { name: to.to_owned(), ..described.clone() };
@@ -259,22 +259,19 @@ fn rename(core: &Core, from: &str, to: &str) -> Result<Arc<TableCore>, Error> {
 fn drop_table(core: &Core, name: &str) -> Result<(), Error> {
     let _caller = core.callers.read();
     core.health.check_writable()?;
-    let table = find(core, name)?;
-    {
+    // With the manifest held the name stays that of this table; afterwards it is not renamed any more.
+    let table = core.manifest.with_state(|_| {
+        let table = find(core, name)?;
         let _stage = core.commit.stage();
         table.tablet.check_not_dropped()?;
         table.tablet.begin_drop();
-    }
+        Ok::<_, Error>(table)
+    })?;
     let drop = || {
         core.sync_visible()?;
+        let edit = Edit { dropped_tables: vec![table.id], ..Edit::default() };
         core.manifest.install(
-            |state| {
-                // It may have been renamed since it was found.
-                if state.tables.get(&table.id).is_none_or(|described| described.name != name) {
-                    return Err(no_table(name));
-                }
-                Ok(Some(Edit { dropped_tables: vec![table.id], ..Edit::default() }))
-            },
+            |_| Ok(Some(edit)),
             |_| {
                 core.catalog.remove(table.id);
                 table.tablet.end_drop();

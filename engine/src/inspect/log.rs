@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::recovery::log_options;
 
 /// A part of a log segment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogPiece<'a> {
     /// A batch that is whole.
@@ -38,7 +38,7 @@ pub struct Gap {
 }
 
 /// A batch as it stands in the log.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogBatch<'a> {
     /// Where its record begins, in bytes.

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::schema::Schema;
 
 /// A part of a manifest segment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ManifestPiece {
     /// An edit that is whole.
@@ -25,7 +25,7 @@ pub enum ManifestPiece {
 }
 
 /// A change of what is on the disk. What it does not say stays as it was.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManifestEdit {
     /// Where its record begins, in bytes.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::disk::Disk;
 use super::runner::check;
 use super::world::{acknowledged, assert_clean, get, join, open, reopen, rows, spawn, table, tiny};
-use crate::ErrorKind;
+use crate::{ErrorKind, Type};
 
 #[test]
 fn a_table_dropped_under_writes_flushes_and_compactions_leaves_nothing_and_takes_nothing_along() {
@@ -97,5 +97,58 @@ fn a_table_dropped_under_writes_flushes_and_compactions_leaves_nothing_and_takes
         let doomed = table(&engine, "t");
         assert!(get(&doomed, 0).is_none_or(|value| value >= 2), "not a part of the table");
         assert_clean(&engine);
+    });
+}
+
+/// By its name a table is dropped or renamed, and not both; by its handles it is one table throughout.
+#[test]
+fn a_table_that_is_renamed_and_dropped_at_once_is_one_of_the_two_and_whole() {
+    check(|| {
+        let disk = Disk::new();
+        let engine = open(&disk, tiny());
+        let old = table(&engine, "t");
+        old.upsert((0u64, 1u64)).expect("healthy");
+        let gone = [ErrorKind::NoSuchTable];
+        let renamer = spawn({
+            let engine = engine.clone();
+            move || acknowledged(engine.rename_table("t", "u"), &gone)
+        });
+        let dropper = spawn({
+            let engine = engine.clone();
+            move || acknowledged(engine.drop_table("t"), &gone)
+        });
+        let alterer = spawn({
+            let old = old.clone();
+            move || acknowledged(old.alter().add_column("extra", Type::U64, 5u64).apply(), &gone)
+        });
+        let writer = spawn({
+            let old = old.clone();
+            move || acknowledged(old.upsert((1u64, 1u64)), &gone)
+        });
+        let killer = spawn({
+            let disk = disk.clone();
+            move || disk.fs.fork()
+        });
+        let (renamed, dropped) = (join(renamer), join(dropper));
+        let (altered, written) = (join(alterer), join(writer));
+        let killed = join(killer);
+        assert_ne!(renamed, dropped);
+        let end = |engine: &crate::Engine| {
+            assert_eq!(engine.tables(), if renamed { vec!["u"] } else { vec![] });
+            if renamed {
+                let table = engine.existing_table("u").expect("it is there");
+                assert!(altered && written, "its handles know no other end than a drop");
+                assert_eq!((get(&table, 0), get(&table, 1)), (Some(1), Some(1)));
+                assert_eq!(table.schema().columns().len(), 3, "neither change takes back the other");
+            }
+            assert_clean(engine);
+        };
+        end(&engine);
+        drop(old);
+        engine.close().expect("a clean end");
+        end(&reopen(&disk.fs));
+        let killed = reopen(&killed);
+        assert!(killed.tables().len() <= 1 && (renamed || !killed.tables().contains(&"u".to_owned())));
+        assert_clean(&killed);
     });
 }

@@ -15,7 +15,7 @@ use crate::row::show_key;
 use crate::schema::Schema;
 
 /// What a repair read, and what it could not read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// Whether the new database was written. It then opens, and passes a check.
@@ -70,7 +70,7 @@ pub enum Source {
 }
 
 /// What became of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
     /// Its name.
