@@ -69,6 +69,12 @@ impl Engine {
         self.core().health.is_read_only()
     }
 
+    /// The directory that it was opened in, as it was given.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.core().files.dir
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.handle.core
     }
@@ -90,9 +96,10 @@ impl Engine {
     }
 
     /// Runs a transaction and commits it, with
-    /// [`Options::default_durability`](crate::Options::default_durability). After a conflict it is run again, from the
-    /// start, in a new transaction: up to 100 times, with short pauses, so that of several that want the same rows one
-    /// gets through each time. Returns what the last run returned.
+    /// [`Options::default_durability`](crate::Options::default_durability). If the commit
+    /// fails for a reason that [may pass](Error::is_transient), a conflict above all, it is run again, from the start,
+    /// in a new transaction: up to 100 times, with short pauses, so that of several that want the same rows one gets
+    /// through each time. Returns what the last run returned.
     ///
     /// `run` should do nothing that must not be done twice. If it returns an error nothing is written, and the error is
     /// returned. To give up without one, [clear](Transaction::clear) the transaction and return whatever says so.
@@ -115,8 +122,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Those of `run`; `Conflict` if all attempts met one; else as for [`Transaction::commit`]. Nothing is written
-    /// then, and the call can be repeated: after `NoSpace`, for one, once there is space and after [`Engine::resume`].
+    /// Those of `run`; that of the last commit, `Conflict` as a rule, if none of the attempts got through; else as for
+    /// [`Transaction::commit`]. Nothing is written then, and the call can be repeated: after `NoSpace`, for one, once
+    /// there is space and after [`Engine::resume`].
     pub fn transact<T>(&self, run: impl FnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
         self.transact_with(self.core().options.default_durability, transaction::ATTEMPTS, run)
     }

@@ -48,6 +48,7 @@
 //! | to | use |
 //! |---|---|
 //! | open, copy, check, close a database | [`Engine`], [`Options`]; [`repair()`] of a damaged one |
+//! | make, find, rename, drop a table | [`Engine::open_or_create_table`], [`existing_table`](Engine::existing_table), [`rename_table`](Engine::rename_table), [`drop_table`](Engine::drop_table) |
 //! | say what a table's columns are | [`Schema::of`] a struct, or [`Schema::builder`]; [`Table::alter`] changes them |
 //! | write a row | [`Table::upsert`], [`insert`](Table::insert), [`update`](Table::update), [`delete`](Table::delete) |
 //! | read and write a row in one step | [`Table::insert_or_get`], [`update_with`](Table::update_with), [`delete_returning`](Table::delete_returning), [`compare_and_set`](Table::compare_and_set) |
@@ -67,8 +68,9 @@
 //!   of all commits.
 //! * **Threads**: handles are cheap to clone, `Send` and `Sync`; iterators and snapshots borrow nothing. Calls block;
 //!   none is asynchronous.
-//! * **Errors**: one type, [`Error`], with a [kind](Error::kind) to act on and a text for people. After an error the
-//!   next valid call works. The texts show no keys unless [`Options::keys_in_errors`] says so.
+//! * **Errors**: one type, [`Error`], with a [kind](Error::kind) to act on and a text for people, and whether it is
+//!   [worth another try](Error::is_transient). After an error the next valid call works. The texts show no keys unless
+//!   [`Options::keys_in_errors`] says so.
 //! * **Limits**: a key of 65,535 bytes when encoded, a row of [`ROW_BYTES_MAX`], [`COLUMNS_MAX`] columns.
 //!
 //! # Features

@@ -1,4 +1,4 @@
-//! Tickets: which commits are durable, and which an open has found again.
+//! Versions of commits: which are durable, and which an open has found again.
 
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::{FailedSync, Fault, LastWrite, OpSet, PowerCut};
@@ -23,7 +23,7 @@ fn write(engine: &Engine, table: &Table, id: u32, durability: Durability) -> Ver
 }
 
 #[test]
-fn tickets_grow_and_say_what_is_durable() {
+fn versions_grow_and_say_what_is_durable() {
     let disk = SimFs::new(1);
     let (engine, table) = open(&disk);
     assert_eq!((engine.recovered_to(), engine.last_durable()), (Version::default(), Version::default()));
@@ -144,7 +144,7 @@ fn what_an_open_has_found_stays_so_when_nothing_is_left_to_replay() {
 }
 
 #[test]
-fn tickets_survive_every_flush_compaction_and_segment_of_the_log() {
+fn versions_survive_every_flush_compaction_and_segment_of_the_log() {
     let dir = scratch();
     let engine = Engine::open(dir.path(), tiny()).expect("it opens");
     let table = plain_table(&engine);
@@ -201,7 +201,7 @@ fn a_checkpoint_tells_its_last_commit_also_where_versions_have_a_gap() {
 }
 
 #[test]
-fn tickets_of_a_checkpoint_end_where_it_was_made() {
+fn versions_of_a_checkpoint_end_where_it_was_made() {
     let disk = SimFs::new(1);
     let (engine, table) = open(&disk);
     let before = write(&engine, &table, 1, Durability::Buffered);
@@ -236,7 +236,7 @@ fn a_failed_sync_makes_nothing_durable() {
 }
 
 #[test]
-fn a_repaired_database_has_the_tickets_of_what_was_found() {
+fn a_repaired_database_has_the_versions_of_what_was_found() {
     let dir = scratch();
     let engine = Engine::open(dir.path(), lazy()).expect("it opens");
     let table = plain_table(&engine);
