@@ -1,11 +1,12 @@
 //! Tables that get another name: nothing else of them changes, for nobody, and after a crash they have one of the two.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::PowerCut;
-use nyala::{Durability, Engine, ErrorKind, Event, Options, Type};
+use nyala::{Durability, Engine, ErrorKind, Event, Options, RuntimeMode, Type};
 
 use crate::support::{
     as_after_a_kill, assert_clean, lazy, plain, plain_table, refused, rows, scratch, simulated, tiny,
@@ -146,42 +147,33 @@ fn events_tell_the_name_in_force() {
 /// One edit: it is there or it never was, and it is never there without what was visible before it.
 #[test]
 fn wherever_the_power_goes_the_table_has_one_of_its_names_and_its_rows() {
-    let disk = SimFs::new(1);
-    let options = || Options {
-        runtime: nyala::RuntimeMode::Inline { seed: 1 },
-        default_durability: Durability::Buffered,
-        ..simulated(&disk, lazy())
-    };
-    let engine = Engine::open("/db", options()).expect("a new database");
-    let table = plain_table(&engine);
-    table.upsert((1, 1, "before")).expect("it fits");
-    let begin = disk.fork();
-    engine.rename_table("t", "u").expect("it is there");
-    drop((engine, table));
-    let names = |disk: &SimFs| {
-        let engine = Engine::open("/db", simulated(disk, lazy())).expect("it opens");
-        assert_clean(&engine);
-        let names = engine.tables();
-        let [name] = &names[..] else { panic!("{names:?}") };
-        let rows = rows(&engine.existing_table(name).expect("it is there"));
-        assert!(name == "t" || rows == [(1, 1)], "renamed without what was visible before: {rows:?}");
-        names
-    };
-    let mut seen = std::collections::BTreeSet::new();
+    let inline =
+        |disk: &SimFs| Options { runtime: RuntimeMode::Inline { seed: 1 }, ..simulated(disk, lazy()) };
+    let begin = SimFs::new(1);
+    let engine = Engine::open("/db", inline(&begin)).expect("a new database");
+    plain_table(&engine).upsert((1, 1, "durable")).expect("it fits");
+    engine.close().expect("it closes");
+    let mut seen = BTreeSet::new();
     for operation in 0..60 {
         let disk = begin.fork();
-        let options = Options { create_if_missing: false, ..simulated(&disk, lazy()) };
-        let options = Options { runtime: nyala::RuntimeMode::Inline { seed: 1 }, ..options };
-        let Ok(engine) = Engine::open("/db", options) else { panic!("nothing is wrong yet") };
-        engine.existing_table("t").and_then(|table| table.upsert((1, 1, "before"))).expect("it fits");
+        let engine = Engine::open("/db", inline(&disk)).expect("nothing is wrong yet");
+        plain_table(&engine).upsert((2, 2, "buffered")).expect("it fits");
         disk.halt_at(disk.operations() + operation);
-        let renamed = engine.rename_table("t", "u").is_ok();
+        let is_renamed = engine.rename_table("t", "u").is_ok();
         for policy in [PowerCut::lose_all(), PowerCut::keep_all()] {
-            let found = names(&disk.power_cut(&policy));
-            assert!(!renamed || found == ["u"], "operation {operation}: it was acknowledged");
-            seen.extend(found);
+            let cut = disk.power_cut(&policy);
+            let engine = Engine::open("/db", inline(&cut)).expect("it opens");
+            assert_clean(&engine);
+            let names = engine.tables();
+            let [name] = &names[..] else { panic!("{names:?}") };
+            let rows = rows(&engine.existing_table(name).expect("it is there"));
+            assert!(name == "u" || !is_renamed, "operation {operation}: it was acknowledged");
+            assert!(
+                name == "t" || rows == [(1, 1), (2, 2)],
+                "operation {operation}: renamed without what was visible before: {rows:?}"
+            );
+            seen.insert(name.clone());
         }
-        drop(engine);
     }
     assert_eq!(seen.len(), 2, "cut before and after: {seen:?}");
 }
