@@ -223,8 +223,8 @@ pub use record::generated as __private;
 pub use record::{ColumnShape, FromRow, KeyOf, Origin, Record, RowBuilder, Shape, TypedRecord};
 pub use recovery::{RecoveryReport, TornTail};
 pub use repair::{
-    KeyRange, LogAfterDamage, Loss, LossKind, RepairError, RepairOptions, RepairReport, RepairedTable,
-    Source, TornLog, examine, repair,
+    KeyRange, LogAfterDamage, Loss, LossKind, RepairError, RepairOptions, RepairReport, RepairSource,
+    RepairedTable, TornLog, examine, repair,
 };
 pub use row::{ColumnRef, Projection, ROW_BYTES_MAX, Row, RowBatch, RowRef, RowRefs};
 pub use schema::{

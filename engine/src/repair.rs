@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use codec::Version;
 
-pub use report::{KeyRange, Loss, LossKind, RepairReport, RepairedTable, Source, TornLog};
+pub use report::{KeyRange, Loss, LossKind, RepairReport, RepairSource, RepairedTable, TornLog};
 
 use crate::error::{Error, ErrorKind};
 use crate::files::LOCK;

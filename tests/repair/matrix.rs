@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use nyala::vfs::{Fs, SimFs};
 use nyala::{
-    Engine, ErrorKind, LogAfterDamage, LossKind, RepairError, RepairOptions, RepairReport, Source, examine,
-    repair,
+    Engine, ErrorKind, LogAfterDamage, LossKind, RepairError, RepairOptions, RepairReport, RepairSource,
+    examine, repair,
 };
 
 use crate::forge::{Part, Sstable, entries, forge, records};
@@ -298,7 +298,7 @@ fn without_a_manifest_files_say_whose_they_are() {
     }
     disk.remove(Path::new("/db/CURRENT")).expect("it is there");
     let (report, changed) = repaired(&disk, &history, "no manifest");
-    assert_eq!(report.source, Source::Files);
+    assert_eq!(report.source, RepairSource::Files);
     assert_eq!(report.tables.len(), 2, "{report}");
     assert_eq!(report.tables[0].schema.columns().len(), 3);
     assert_eq!(changed, 0, "nothing was being merged\n{report}");

@@ -21,7 +21,7 @@ pub struct RepairReport {
     /// Whether the new database was written. It then opens, and passes a check.
     pub is_written: bool,
     /// Where the tables and their files were learnt from.
-    pub source: Source,
+    pub source: RepairSource,
     /// The tables, as far as they are known.
     pub tables: Vec<RepairedTable>,
     /// What is lost or uncertain. Empty if nothing is.
@@ -57,7 +57,7 @@ pub struct TornLog {
 /// Where the tables and their files were learnt from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Source {
+pub enum RepairSource {
     /// The manifest in force, all of it.
     #[default]
     Manifest,
@@ -304,7 +304,7 @@ impl RepairReport {
     pub(super) fn new(show_keys: bool) -> RepairReport {
         RepairReport {
             is_written: false,
-            source: Source::default(),
+            source: RepairSource::default(),
             tables: Vec::new(),
             losses: Vec::new(),
             notes: Vec::new(),
@@ -388,13 +388,13 @@ impl fmt::Display for Loss {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for RepairSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Source::Manifest => "the manifest",
-            Source::PartOfManifest => "a part of the manifest, and the files themselves",
-            Source::OlderManifest => "an older manifest, and the files themselves",
-            Source::Files => "the files themselves, without a manifest",
+            RepairSource::Manifest => "the manifest",
+            RepairSource::PartOfManifest => "a part of the manifest, and the files themselves",
+            RepairSource::OlderManifest => "an older manifest, and the files themselves",
+            RepairSource::Files => "the files themselves, without a manifest",
         })
     }
 }

@@ -8,7 +8,7 @@
 
 use codec::FileId;
 
-use super::report::{Loss, LossKind, RepairReport, Source};
+use super::report::{Loss, LossKind, RepairReport, RepairSource};
 use super::{Patient, VERSION_MAX};
 use crate::error::{Error, ErrorKind};
 use crate::files::{CURRENT, FileKind, file_name};
@@ -42,7 +42,7 @@ impl Root {
     /// Goes on without relying on the manifest.
     pub(super) fn distrust(&mut self, why: String, report: &mut RepairReport) {
         self.is_whole = false;
-        report.source = Source::PartOfManifest;
+        report.source = RepairSource::PartOfManifest;
         report.lose(Loss::new(LossKind::Manifest, why));
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn learn(patient: &Patient<'_>, report: &mut RepairReport) -> Result<
     };
     match whole(patient, current, &present)? {
         Ok(state) => {
-            report.source = Source::Manifest;
+            report.source = RepairSource::Manifest;
             Ok(Root { state, is_whole: true })
         }
         Err(why) => in_part(patient, current, &present, &why, report),
@@ -179,10 +179,10 @@ fn in_part(
     let from = current.unwrap_or_default();
     let in_force: Vec<FileId> = present.iter().copied().filter(|id| *id >= from).collect();
     let mut pieces = read(&in_force)?;
-    report.source = Source::PartOfManifest;
+    report.source = RepairSource::PartOfManifest;
     if pieces.state.is_none() {
         pieces = read(present)?;
-        report.source = Source::OlderManifest;
+        report.source = RepairSource::OlderManifest;
     }
     let mut loss = Loss::new(LossKind::Manifest, why);
     if let Some(gap) = pieces.gaps.first() {
@@ -195,11 +195,11 @@ fn in_part(
     let state = match pieces.state {
         Some(state) => state,
         None => {
-            report.source = Source::Files;
+            report.source = RepairSource::Files;
             State::default()
         }
     };
-    if report.source == Source::OlderManifest {
+    if report.source == RepairSource::OlderManifest {
         let name = file_name(pieces.begins, FileKind::Manifest);
         report.note(format!("{name}, an older one, is taken in its place"));
     }
