@@ -240,7 +240,7 @@ pub(crate) fn run_some(core: &Core) {
         2 => {
             keep_house(core);
             if core.chance.below(4) == 0 && core.health.is_healthy() {
-                idle_log::shrink(core);
+                let _ = idle_log::shrink(core);
             }
         }
         _ => {}

@@ -17,7 +17,6 @@ mod tail;
 mod tests;
 mod turns;
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use sync::Mutex;
 use self::tail::{OpenSegment, SyncPlan, Tail};
 use self::turns::{Reach, Turns};
 use crate::error::is_no_space;
-use crate::record::RecordKind;
+use crate::record::{OVERHEAD_BYTES, RecordKind};
 use crate::segment::{Header, RECORDS_START};
 use crate::{Error, Options, Position, Result, Scan, path};
 
@@ -271,7 +270,7 @@ impl Log {
     }
 
     /// Whether it is time to call [`Log::prepare`]: the segment is half full, or grows after it was idle, and there is
-    /// no other.
+    /// no other. After a call that failed it is time when the log has grown by a sixteenth of a segment.
     #[must_use]
     pub fn needs_segment(&self) -> bool {
         self.failure().is_none() && self.tail.lock().needs_segment(self.options.segment_bytes)
@@ -284,6 +283,11 @@ impl Log {
     /// [`Error::Io`] if the segment could not be made, which harms nobody: an append then makes one. The latched
     /// failure, also for a failed sync of the folder.
     pub fn prepare(&self, id: FileId) -> Result<()> {
+        let bytes = self.tail.lock().bytes_of_next(self.options.segment_bytes);
+        self.prepare_with(|| id, bytes)
+    }
+
+    fn prepare_with(&self, id: impl FnOnce() -> FileId, reserve_bytes: u64) -> Result<()> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
@@ -291,17 +295,21 @@ impl Log {
             return Ok(());
         }
         let preparing = Preparing { log: self };
-        let segment = self.make_ahead(id)?;
+        let segment = self.make_ahead(id(), reserve_bytes).inspect_err(|_| {
+            // Trying again at once would take the last space from others for as long as it takes to fail.
+            let current = &mut self.tail.lock().current;
+            current.next_from = current.end + self.options.segment_bytes / 16;
+        })?;
         let unwanted = self.tail.lock().offer(segment);
         drop(preparing);
         // An append was faster, and made one with a greater number.
         unwanted.map_or(Ok(()), |segment| self.remove(&segment.path))
     }
 
-    fn make_ahead(&self, id: FileId) -> Result<OpenSegment> {
+    fn make_ahead(&self, id: FileId, reserve_bytes: u64) -> Result<OpenSegment> {
         let mut segment = create_segment(&self.options, id)?;
         let file = &segment.file;
-        if let Err(error) = file.preallocate(self.options.segment_bytes).and_then(|()| file.sync()) {
+        if let Err(error) = file.preallocate(reserve_bytes).and_then(|()| file.sync()) {
             // No record depends on the file, so that even its failed sync is of no consequence. What matters is why
             // it could not be made, not whether it could be removed: an empty segment is no harm.
             let _ = self.remove(&segment.path);
@@ -313,7 +321,10 @@ impl Log {
             Err(error) => return Err(turn.fail(error)),
         }
         segment.named = true;
-        segment.reserved_bytes = self.options.segment_bytes;
+        segment.reserved_bytes = reserve_bytes;
+        if reserve_bytes < self.options.segment_bytes {
+            segment.fall_idle(reserve_bytes);
+        }
         Ok(segment)
     }
 
@@ -322,23 +333,32 @@ impl Log {
     }
 
     /// Begins a segment now, unless the one that is written holds no data: all before it can then go as soon as nobody needs
-    /// it. The new one begins with an attestation. Does not sync.
+    /// it. The new one has so much space taken ahead, if none was prepared, and begins with an attestation, which is not
+    /// synced.
     ///
     /// # Errors
-    /// Like [`Log::append`].
-    pub fn begin_segment(&self) -> Result<()> {
+    /// [`Error::Io`] if the segment could not be made: appends go on where they were. Else like [`Log::append`].
+    pub fn begin_segment(&self, reserve_bytes: u64) -> Result<()> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
-        {
-            let mut tail = self.tail.lock();
-            if tail.current.first_version.is_none() {
-                return Ok(());
-            }
-            tail.close_current();
+        if self.tail.lock().current.first_version.is_none() {
+            return Ok(());
         }
+        // With room for all that follows here, before the last one takes no more.
+        let least_bytes = RECORDS_START + OVERHEAD_BYTES;
+        self.prepare_with(|| (self.next_id)(), reserve_bytes.max(least_bytes))?;
+        self.tail.lock().close_current();
         let record = Record { first_version: Version(0), last_version: Version(0), body: &[] };
-        self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX).error.map_or(Ok(()), Err)
+        let appended = self.append_kind(RecordKind::Attestation, &[record], MISSES_MAX);
+        {
+            let current = &mut self.tail.lock().current;
+            if current.idle.is_some() {
+                // What it begins with is no reason to prepare another.
+                current.fall_idle(reserve_bytes);
+            }
+        }
+        appended.error.map_or(Ok(()), Err)
     }
 
     /// Closes the segment, unless it is empty: the next append goes to a new one.
@@ -351,8 +371,9 @@ impl Log {
         Ok(())
     }
 
-    /// Leaves so much space taken ahead of the end, and gives back the rest: for a log that nobody writes to. Appends wait
-    /// meanwhile. When the log has grown again, [`Log::needs_segment`] asks for a segment to go on in.
+    /// Leaves so much space taken ahead of the end, or at least half of it, and gives back the rest: for a log that nobody
+    /// writes to. Appends wait meanwhile. When the log has grown by a quarter of it, [`Log::needs_segment`] asks for a segment
+    /// to go on in.
     ///
     /// # Errors
     /// [`Error::Io`], which harms nobody: the space stays as it was. The latched failure.
@@ -363,16 +384,7 @@ impl Log {
         let spare = {
             // Held while the disk works: an append that got ahead of it would be cut off, or overwritten with zeros.
             let mut tail = self.tail.lock();
-            let current = &mut tail.current;
-            let (file, reserved_bytes) = (&current.file, current.end + bytes);
-            let changed = match reserved_bytes.cmp(&current.reserved_bytes.max(current.end)) {
-                Ordering::Less => file.truncate(reserved_bytes),
-                Ordering::Equal => Ok(()),
-                Ordering::Greater => file.preallocate(reserved_bytes),
-            };
-            changed.map_err(|error| Error::from_io("reserve", &current.path, reserved_bytes, error))?;
-            current.reserved_bytes = reserved_bytes;
-            current.idle_at = Some(current.end);
+            reserve(&mut tail.current, bytes)?;
             tail.prepared.take()
         };
         spare.map_or(Ok(()), |segment| self.remove(&segment.path))
@@ -427,6 +439,25 @@ impl Drop for Preparing<'_> {
     fn drop(&mut self) {
         self.log.tail.lock().end_preparing();
     }
+}
+
+/// Takes `bytes` ahead of the segment's end, unless it has at least half of that and not more.
+fn reserve(segment: &mut OpenSegment, bytes: u64) -> Result<()> {
+    let (file, reserved_bytes) = (&segment.file, segment.end + bytes);
+    let ahead = segment.reserved_bytes.saturating_sub(segment.end);
+    // Not topped up for each record: the next sync would have to write the new length every time.
+    if ahead > bytes || ahead < bytes / 2 {
+        let changed =
+            if ahead > bytes { file.truncate(reserved_bytes) } else { file.preallocate(reserved_bytes) };
+        if let Err(error) = changed {
+            // A disk that became full on the way keeps what it took.
+            let _ = file.truncate(segment.reserved_bytes.max(segment.end));
+            return Err(Error::from_io("reserve", &segment.path, reserved_bytes, error));
+        }
+        segment.reserved_bytes = reserved_bytes;
+    }
+    segment.fall_idle(bytes);
+    Ok(())
 }
 
 fn create_segment(options: &Options, id: FileId) -> Result<OpenSegment> {

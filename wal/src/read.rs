@@ -112,30 +112,32 @@ impl SegmentReader {
             self.window_at = at;
             match self.file.read_exact_at(&mut self.window, at) {
                 Ok(()) => {}
-                Err(_) if self.is_patient => self.load_in_pieces(),
-                Err(error) => self.load_what_is_left(error)?,
+                Err(error) => match self.load_what_is_left(error) {
+                    Ok(()) => {}
+                    Err(_) if self.is_patient => self.load_in_pieces(),
+                    Err(error) => {
+                        self.window.clear();
+                        return Err(Error::from_io("read", &self.path, at, error));
+                    }
+                },
             }
         }
         Ok(self.loaded(at, count))
     }
 
     /// A writer may have given back what it had taken ahead, since the length was read: those were zeros.
-    fn load_what_is_left(&mut self, error: std::io::Error) -> Result<()> {
+    fn load_what_is_left(&mut self, error: std::io::Error) -> std::io::Result<()> {
         let at = self.window_at;
         let len = self.file.len().unwrap_or(self.len);
         let left = usize::try_from(len.saturating_sub(at)).unwrap_or(usize::MAX);
-        let result = match self.window.get_mut(..left) {
+        match self.window.get_mut(..left) {
             Some(window) if error.kind() == std::io::ErrorKind::UnexpectedEof && len < self.len => {
                 let read = self.file.read_exact_at(window, at);
                 self.window[left..].fill(0);
                 read
             }
             _ => Err(error),
-        };
-        result.map_err(|error| {
-            self.window.clear();
-            Error::from_io("read", &self.path, at, error)
-        })
+        }
     }
 
     /// Fills the window piece by piece.
@@ -299,7 +301,9 @@ mod tests {
         let end = append_one(&log, 1, 100).offset;
         let mut reader = SegmentReader::open(&options(&fs), FIRST).expect("it is there");
         assert_eq!(reader.len(), SEGMENT_BYTES);
+        let mut patient = SegmentReader::open_patient(&options(&fs), FIRST).expect("it is there");
         log.reserve(0).expect("a good disk");
+        assert_eq!(patient.beyond(end).expect("a good disk").written_end, end);
         let Step::Record { end: read_to, .. } = reader.record(64).expect("a good disk") else {
             panic!("the record is as it was")
         };

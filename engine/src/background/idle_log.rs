@@ -3,7 +3,7 @@
 //! Owns the decision that the log is idle. What is flushed needs no log, and space that was taken ahead helps nobody: a
 //! small database would be mostly that. A little is kept, so that a commit now and then is synced without metadata.
 //!
-//! Invariant: done once for each time that the log falls idle.
+//! Invariant: done once for each time that the log falls idle, and once more if it was not all flushed then and is now.
 
 use std::time::Duration;
 
@@ -11,65 +11,90 @@ use wal::Position;
 
 use super::is_stopping;
 use crate::core::Core;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::flush;
 
 /// The log is idle when nothing was appended for this long, and writers are idle by their own measure.
 const IDLE_AFTER: Duration = Duration::from_millis(500);
-/// The part of a segment that is kept past the end of the log: 1 MiB of 64.
+/// The part of a segment that is kept past the end of the log, 1 MiB of 64, and the most.
 const RESERVE_PART: u64 = 64;
+const RESERVE_BYTES_MAX: u64 = 1 << 20;
 
 /// Where the log ended when it was looked at, and since when.
 #[derive(Debug)]
 pub(super) struct IdleLog {
     end: Position,
     since: Duration,
-    is_shrunk: bool,
+    shrunk: Option<Shrunk>,
+}
+
+/// What was found when the log was shrunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shrunk {
+    /// It was needed.
+    Unflushed,
+    /// No memtable needed it.
+    Flushed,
 }
 
 impl IdleLog {
     pub(super) fn new(core: &Core) -> IdleLog {
-        IdleLog { end: core.log.end(), since: core.clock.now(), is_shrunk: false }
+        IdleLog { end: core.log.end(), since: core.clock.now(), shrunk: None }
     }
 
     /// Looks at the log, now and then, and shrinks it when it is idle.
     pub(super) fn look(&mut self, core: &Core) {
         let (now, end) = (core.clock.now(), core.log.end());
         if end != self.end {
-            (self.end, self.since, self.is_shrunk) = (end, now, false);
+            (self.end, self.since, self.shrunk) = (end, now, None);
         }
         let is_idle = now.saturating_sub(self.since) >= IDLE_AFTER && core.stall.is_idle(now);
-        if is_idle && !self.is_shrunk && core.health.is_healthy() && !is_stopping(core) {
-            shrink(core);
+        if is_idle && self.is_worth_it(core) && core.health.is_healthy() && !is_stopping(core) {
+            let shrunk = shrink(core);
             // It may have begun a segment, which is no reason to shrink it again.
-            (self.end, self.is_shrunk) = (core.log.end(), true);
+            (self.end, self.shrunk) = (core.log.end(), Some(shrunk));
         }
     }
+
+    fn is_worth_it(&self, core: &Core) -> bool {
+        match self.shrunk {
+            None => true,
+            Some(Shrunk::Unflushed) => is_flushed(core),
+            Some(Shrunk::Flushed) => false,
+        }
+    }
+}
+
+fn is_flushed(core: &Core) -> bool {
+    core.catalog.all().iter().all(|table| table.tablet.last_unflushed().is_none())
 }
 
 /// Leaves behind what is flushed, and gives back what was taken ahead.
-pub(super) fn shrink(core: &Core) {
-    let reserve_bytes = core.options.log_segment_bytes / RESERVE_PART;
-    let is_flushed = core.catalog.all().iter().all(|table| table.tablet.last_unflushed().is_none());
-    if is_flushed
-        && core.log.total_bytes() > reserve_bytes
-        && let Err(error) = leave_behind(core)
-    {
-        // Without space it stays as long as it is.
-        if error.kind() != ErrorKind::NoSpace {
-            core.health.fail(&error);
-        }
-        return;
-    }
+pub(super) fn shrink(core: &Core) -> Shrunk {
+    let reserve_bytes = (core.options.log_segment_bytes / RESERVE_PART).min(RESERVE_BYTES_MAX);
+    // First, since what it gives back may be what the next segment needs.
     if let Err(error) = core.log.reserve(reserve_bytes) {
         tracing::debug!(%error, "an idle log could not give back its space");
     }
+    if !is_flushed(core) {
+        return Shrunk::Unflushed;
+    }
+    if core.log.total_bytes() > reserve_bytes
+        && let Err(error) = leave_behind(core, reserve_bytes)
+    {
+        tracing::debug!(%error, "an idle log stays as long as it is");
+        if let Some(failure) = core.log.failure() {
+            core.health.fail(&failure.into());
+        }
+    }
+    Shrunk::Flushed
 }
 
-/// Begins a segment, so that nothing is left to read of those before, and drops them as far as nobody needs them.
-pub(crate) fn leave_behind(core: &Core) -> Result<(), Error> {
+/// Begins a segment with so much space, so that nothing is left to read of those before, and drops them as far as nobody
+/// needs them.
+pub(crate) fn leave_behind(core: &Core, reserve_bytes: u64) -> Result<(), Error> {
     core.log.sync(core.log.end())?;
-    core.log.begin_segment()?;
+    core.log.begin_segment(reserve_bytes)?;
     core.log.sync(core.log.end())?;
     flush::drop_unneeded_log(core)
 }
@@ -99,7 +124,7 @@ mod tests {
         (engine, table)
     }
 
-    /// The length of each segment, oldest first.
+    /// The length of each segment.
     fn segments(fs: &SimFs) -> Vec<u64> {
         let entries = fs.list(Path::new("/db")).expect("it is there");
         let files = entries.iter().map(|entry| Path::new("/db").join(&entry.name));
@@ -130,24 +155,21 @@ mod tests {
         assert_eq!(segments(&fs), [core.log.end().offset + RESERVE_BYTES], "twenty rows are not flushed");
 
         table.flush().expect("healthy");
-        upsert(&table, 120);
-        table.flush().expect("healthy");
-        idle_log.look(core);
         core.clock.sleep(Duration::from_secs(60));
         idle_log.look(core);
         crate::background::keep_house(core);
         let end = core.log.end();
-        assert_eq!(segments(&fs), [end.offset + RESERVE_BYTES]);
+        assert_eq!(segments(&fs), [RESERVE_BYTES], "now they are");
         assert!(end.offset < 200, "an attestation only: {end:?}");
         core.clock.sleep(Duration::from_secs(60));
         idle_log.look(core);
         assert_eq!(core.log.end(), end, "once is enough");
 
         // It goes on, in a segment with space as soon as it is worth it.
-        (121..130).for_each(|id| upsert(&table, id));
+        (120..130).for_each(|id| upsert(&table, id));
         crate::background::keep_house(core);
         (130..140).for_each(|id| upsert(&table, id));
-        assert_eq!(segments(&fs).last(), Some(&SEGMENT_BYTES));
+        assert!(segments(&fs).contains(&SEGMENT_BYTES));
         let cut = fs.power_cut(&vfs::sim::PowerCut::keep_all());
         engine.close().expect("healthy");
         assert!(segments(&fs).iter().sum::<u64>() < 200, "{:?}", segments(&fs));

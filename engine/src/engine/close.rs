@@ -63,7 +63,7 @@ pub(crate) fn close(core: &Core) -> Result<(), Error> {
 /// Flushes what is left, and leaves a log that says that it is whole.
 fn write_rest(core: &Core) -> Result<(), Error> {
     // The next open has nothing to read of what is flushed.
-    let end_log = || idle_log::leave_behind(core);
+    let end_log = || idle_log::leave_behind(core, 0);
     let flushed = flush::flush_rest(core).and_then(|()| flush::patiently(core, end_log));
     if flushed.is_ok()
         && let Err(error) = core.log.reserve(0)

@@ -32,8 +32,10 @@ pub(super) struct OpenSegment {
     pub(super) closed: bool,
     /// Up to where space was taken ahead.
     pub(super) reserved_bytes: u64,
-    /// Where it ended when it was last found idle, and its space given back.
-    pub(super) idle_at: Option<u64>,
+    /// How it was when it was last found idle. It ends as soon as the next one is prepared.
+    pub(super) idle: Option<Idle>,
+    /// Before which end no other is prepared, since one could not be.
+    pub(super) next_from: u64,
     pub(super) first_version: Option<Version>,
     /// Up to where the operating system was asked to write.
     pub(super) trickled: u64,
@@ -49,7 +51,8 @@ impl OpenSegment {
             named: false,
             closed: false,
             reserved_bytes: 0,
-            idle_at: None,
+            idle: None,
+            next_from: 0,
             first_version: None,
             trickled: 0,
         }
@@ -68,9 +71,20 @@ impl OpenSegment {
         Position { segment: self.id, offset: self.end }
     }
 
+    /// Nobody writes to it, and so much space ahead is enough.
+    pub(super) fn fall_idle(&mut self, reserve_bytes: u64) {
+        self.idle = Some(Idle { end: self.end, reserve_bytes });
+    }
+
     fn info(&self) -> SegmentInfo {
         SegmentInfo { id: self.id, bytes: self.end, first_version: self.first_version }
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    end: u64,
+    reserve_bytes: u64,
 }
 
 /// A group of records as it will lie in one segment. Its memory is used again.
@@ -198,13 +212,23 @@ impl Tail {
     }
 
     pub(super) fn needs_segment(&self, segment_bytes: u64) -> bool {
-        let wanted_at = match self.current.idle_at {
-            // Written to in earnest again: 64 KiB of 64 MiB.
-            Some(idle_at) => idle_at + segment_bytes / 1024,
+        let OpenSegment { end, closed, idle, next_from, .. } = self.current;
+        let wanted_at = match idle {
+            // Written to in earnest again: 256 KiB of 64 MiB.
+            Some(idle) => idle.end + (idle.reserve_bytes / 4).max(1),
             None => segment_bytes / 2,
         };
-        let soon_full = self.current.closed || self.current.end >= wanted_at;
-        soon_full && self.prepared.is_none() && !self.preparing
+        let is_wanted = (closed || end >= wanted_at) && end >= next_from;
+        is_wanted && self.prepared.is_none() && !self.preparing
+    }
+
+    /// How much space the next segment should have ahead.
+    pub(super) fn bytes_of_next(&self, segment_bytes: u64) -> u64 {
+        match self.current.idle {
+            // Nobody has written since.
+            Some(idle) if idle.end == self.current.end => idle.reserve_bytes,
+            _ => segment_bytes,
+        }
     }
 
     /// Whether the caller should make a segment ahead; [`Tail::end_preparing`] must follow.
@@ -222,7 +246,7 @@ impl Tail {
     /// that: the next one has its space.
     pub(super) fn offer(&mut self, segment: OpenSegment) -> Option<OpenSegment> {
         if segment.id > self.current.id {
-            self.current.closed |= self.current.idle_at.is_some();
+            self.current.closed |= self.current.idle.is_some();
             self.prepared = Some(segment);
             return None;
         }

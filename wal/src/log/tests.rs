@@ -262,7 +262,7 @@ proptest! {
                 }
                 Step::Attest => drop(log.attest()),
                 Step::Rotate => drop(log.rotate()),
-                Step::Begin => drop(log.begin_segment()),
+                Step::Begin => drop(log.begin_segment(0)),
                 Step::Reserve { bytes } => drop(log.reserve(bytes)),
                 Step::Prepare => drop(log.prepare(next(&numbers))),
             }

@@ -93,16 +93,16 @@ fn a_prepared_segment_is_taken_and_needs_no_other_work() {
 fn a_segment_is_begun_only_when_the_last_one_holds_data() {
     let fs = disk(1);
     let log = new_log(&fs);
-    log.begin_segment().unwrap();
+    log.begin_segment(0).unwrap();
     assert_eq!((log.segments().len(), log.end().offset), (1, HEADER_BYTES as u64));
     append_one(&log, 0, 10);
     // Nothing is left to attest, as after a sync in the background.
     log.sync(log.end()).unwrap();
     log.attest().unwrap();
-    log.begin_segment().unwrap();
+    log.begin_segment(0).unwrap();
     assert_eq!(log.segments().len(), 2);
     let begun = log.end();
-    log.begin_segment().unwrap();
+    log.begin_segment(0).unwrap();
     assert_eq!(log.end(), begun, "it holds no data yet");
     log.sync(begun).unwrap();
     assert!(log.synced() == begun && log.segments()[1].start() < begun);
@@ -155,6 +155,60 @@ fn an_idle_log_that_is_written_to_again_goes_on_in_a_segment_with_space() {
 }
 
 #[test]
+fn a_record_now_and_then_changes_no_length() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 10);
+    log.reserve(400).unwrap();
+    let reserved = length(&fs, FIRST);
+    append_one(&log, 1, 10);
+    log.reserve(400).unwrap();
+    assert!(length(&fs, FIRST) == reserved && !log.needs_segment());
+    append_one(&log, 2, 150);
+    log.reserve(400).unwrap();
+    assert_eq!(length(&fs, FIRST), log.end().offset + 400, "more than half was used");
+}
+
+#[test]
+fn a_segment_is_begun_whole_or_the_last_one_goes_on() {
+    let fs = disk(1);
+    let log = create(options(&fs), &Arc::new(12.into())).unwrap();
+    append_one(&log, 0, 10);
+    fs.set_capacity(Some(SEGMENT_BYTES));
+    assert!(log.begin_segment(100).unwrap_err().is_no_space());
+    assert_eq!(present(&fs), [FIRST]);
+    append_one(&log, 1, 10);
+    assert_eq!(log.end().segment, FIRST, "it has space");
+    log.reserve(100).unwrap();
+    log.begin_segment(100).unwrap();
+    assert!(length(&fs, log.end().segment) == log.end().offset && !log.needs_segment());
+    append_one(&log, 2, 10);
+    log.begin_segment(500).unwrap();
+    assert_eq!(length(&fs, log.end().segment), 500);
+    append_one(&log, 3, 10);
+    assert_eq!(read_all(&fs).unwrap(), bodies(4, 10));
+}
+
+#[test]
+fn a_log_that_is_idle_at_once_again_has_little_prepared() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 10);
+    log.reserve(100).unwrap();
+    append_one(&log, 1, 300);
+    assert!(log.needs_segment());
+    log.prepare(FileId(11)).unwrap();
+    log.reserve(100).unwrap();
+    assert_eq!(present(&fs), [FIRST]);
+    assert!(log.needs_segment(), "the last one takes no more");
+    log.prepare(FileId(12)).unwrap();
+    assert!(!log.needs_segment() && length(&fs, FileId(12)) == 100);
+    append_one(&log, 2, 10);
+    assert!(log.end().segment == FileId(12) && log.needs_segment());
+    assert_eq!(read_all(&fs).unwrap(), [body(0, 10), body(1, 300), body(2, 10)]);
+}
+
+#[test]
 fn an_append_while_space_is_given_back_is_not_cut_off() {
     for round in 0..500 {
         let fs = disk(round);
@@ -200,6 +254,19 @@ fn a_segment_prepared_too_late_is_removed() {
     log.prepare(FileId(19)).unwrap();
     assert_eq!(present(&fs), [FileId(20), FIRST]);
     assert!(log.needs_segment());
+}
+
+#[test]
+fn a_segment_that_cannot_be_prepared_is_not_tried_again_at_once() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 2500);
+    fs.set_capacity(Some(SEGMENT_BYTES));
+    assert!(log.needs_segment());
+    assert!(log.prepare(FileId(10)).unwrap_err().is_no_space());
+    assert!(!log.needs_segment());
+    append_one(&log, 1, 300);
+    assert!(log.needs_segment(), "a sixteenth later");
 }
 
 #[test]
