@@ -37,7 +37,7 @@ use crate::tablet::files::{open_index_files, open_rowset};
 use crate::view::TabletView;
 use learn::Learned;
 pub(crate) use learn::Listing;
-pub(crate) use read_only::open as open_read_only;
+pub(crate) use read_only::{hold_segment, open as open_read_only};
 pub use report::{RecoveryReport, TornTail};
 
 /// What an open found.

@@ -11,7 +11,7 @@ use crate::batch::ops::{OpKind, Ops};
 use crate::error::{Error, Result};
 use crate::files::FileKind;
 use crate::options::Options;
-use crate::recovery::log_options;
+use crate::recovery::{hold_segment, log_options};
 
 /// A part of a log segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,8 @@ pub struct LogOperation<'a> {
     pub row: Option<&'a [u8]>,
 }
 
-/// Reads a log segment, `17.wal`, and gives its pieces in order, until `visit` breaks off.
+/// Reads a log segment, `17.wal`, and gives its pieces in order, until `visit` breaks off. Of a segment that is being
+/// written it gives what was there at the call.
 ///
 /// # Errors
 /// `InvalidArgument` if the file is not named so; `UnsupportedFormat`, `Io`.
@@ -78,8 +79,10 @@ pub fn read_log(
 ) -> Result<()> {
     let place = Place::of(path.as_ref(), FileKind::Log)?;
     must_be_there(options, path.as_ref())?;
+    let fs = hold_segment(&options.fs, &place.dir, place.id, FileKind::Log);
+    let options = Options { fs, ..options.clone() };
     let mut flow = ControlFlow::Continue(());
-    wal::salvage(&log_options(options, &place.dir), &[place.id], &mut |piece| {
+    wal::salvage(&log_options(&options, &place.dir), &[place.id], &mut |piece| {
         if flow.is_continue() {
             flow = visit(match piece {
                 Piece::Record(record) => {

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::files::FileKind;
 use crate::manifest::{Edit, TabletEdit, log_options};
 use crate::options::Options;
+use crate::recovery::hold_segment;
 use crate::schema::Schema;
 
 /// A part of a manifest segment.
@@ -66,7 +67,8 @@ pub struct TabletChange {
     pub removed_rowsets: Vec<u64>,
 }
 
-/// Reads a manifest segment, `17.manifest`, and gives its pieces in order, until `visit` breaks off.
+/// Reads a manifest segment, `17.manifest`, and gives its pieces in order, until `visit` breaks off. Of a segment
+/// that is being written it gives what was there at the call.
 ///
 /// # Errors
 /// `InvalidArgument` if the file is not named so; `Corruption` for a record that is whole and no edit;
@@ -78,8 +80,9 @@ pub fn read_manifest(
 ) -> Result<()> {
     let place = Place::of(path.as_ref(), FileKind::Manifest)?;
     must_be_there(options, path.as_ref())?;
+    let fs = hold_segment(&options.fs, &place.dir, place.id, FileKind::Manifest);
     let mut flow = Ok(ControlFlow::Continue(()));
-    wal::salvage(&log_options(&options.fs, &place.dir), &[place.id], &mut |piece| {
+    wal::salvage(&log_options(&fs, &place.dir), &[place.id], &mut |piece| {
         if matches!(flow, Ok(ControlFlow::Continue(()))) {
             let piece = match piece {
                 Piece::Record(record) => edit(record.position.offset, record.body).map(ManifestPiece::Edit),

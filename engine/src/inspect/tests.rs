@@ -159,6 +159,27 @@ fn damage_is_told_with_its_place_and_what_lies_before_it_is_given() {
 }
 
 #[test]
+fn a_log_that_grows_meanwhile_has_no_gaps() {
+    let disk = SimFs::new(1);
+    let options = options(&disk);
+    let engine = Engine::open("/db", options.clone()).expect("a new database");
+    let table = engine.create_table("things", schema()).expect("a table");
+    table.upsert(("ant", 0, 0.5)).expect("a row");
+    let file = files(&disk, FileKind::Log).into_iter().next().expect("a log");
+    let (mut batches, mut gaps) = (0, Vec::new());
+    read_log(&file, &options, |piece| {
+        match piece {
+            LogPiece::Batch(_) => batches += 1,
+            LogPiece::Gap(gap) => gaps.push(gap),
+        }
+        (1..4).for_each(|id| table.upsert(("ant", id, 0.5)).expect("a row"));
+        ControlFlow::Continue(())
+    })
+    .expect("a log");
+    assert_eq!((batches, gaps), (1, Vec::new()));
+}
+
+#[test]
 fn wrong_names_and_bytes_are_refused() {
     let disk = SimFs::new(1);
     let options = options(&disk);

@@ -84,6 +84,16 @@ pub(crate) fn open(options: &Options, dir: &Path, cache: &Arc<sstable::Cache>) -
     }
 }
 
+/// The disk as it is, but for a segment of a log, which ends where it ended.
+pub(crate) fn hold_segment(fs: &Arc<dyn Fs>, dir: &Path, id: FileId, kind: FileKind) -> Arc<dyn Fs> {
+    let frozen = Frozen::new(Arc::clone(fs), dir);
+    match frozen.hold_log(&[id], kind) {
+        Ok(_) => Arc::new(frozen),
+        // A disk that does not give all of it: what can be read is for the caller to find out.
+        Err(_) => Arc::clone(fs),
+    }
+}
+
 fn attempt(
     options: &Options,
     dir: &Path,
