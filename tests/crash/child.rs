@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nyala::{Engine, ErrorKind, Options};
 
@@ -18,11 +19,26 @@ fn runs_as_a_child_only() {
     let words: Vec<&str> = role.split(' ').collect();
     let number = |word: &str| word.parse().expect("a number");
     match words[..] {
-        ["cycle", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::AreWrong),
-        ["power", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::AreTold),
-        ["eio", seed, cycle] => run_cycle(&dir, number(seed), number(cycle), Failures::LeaveReads),
+        [kind @ ("cycle" | "pauses" | "power" | "power-pauses" | "eio"), seed, cycle] => {
+            let failures = match kind {
+                "power" | "power-pauses" => Failures::AreTold,
+                "eio" => Failures::LeaveReads,
+                _ => Failures::AreWrong,
+            };
+            let pace = if kind.ends_with("pauses") { Pace::Pauses } else { Pace::Steady };
+            run_cycle(&dir, Life { seed: number(seed), cycle: number(cycle), failures, pace });
+        }
         _ => crate::scenarios::run_child(&role, &dir),
     }
+}
+
+/// How a child lives.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    seed: u64,
+    cycle: u64,
+    failures: Failures,
+    pace: Pace,
 }
 
 /// What a call means that fails.
@@ -36,6 +52,29 @@ enum Failures {
     LeaveReads,
 }
 
+/// Whether the threads ever rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Steady,
+    /// All at the same times, for so long that the log falls idle about when they go on.
+    Pauses,
+}
+
+/// How many steps a thread does between two pauses.
+const STEPS_OF_A_BURST: u32 = 10;
+
+impl Pace {
+    /// Rests after a step, if it is time to. `start` is when the work began.
+    fn rest(self, start: Instant, random: &mut Random, steps: u32) {
+        if self == Pace::Pauses && steps.is_multiple_of(STEPS_OF_A_BURST) {
+            let pauses = u64::from(steps / STEPS_OF_A_BURST);
+            let until = Duration::from_millis(700) * u32::try_from(pauses).expect("a short life")
+                + Duration::from_millis(random.number(60));
+            std::thread::sleep(until.saturating_sub(start.elapsed()));
+        }
+    }
+}
+
 /// How many steps a thread does of which no kill is the end.
 const STEPS_MAX: u32 = 150;
 
@@ -47,7 +86,7 @@ impl Failures {
             Failures::AreTold => {
                 tell(&Message::Failed(what.to_string()));
                 loop {
-                    std::thread::sleep(std::time::Duration::from_secs(60));
+                    std::thread::sleep(Duration::from_secs(60));
                 }
             }
             Failures::LeaveReads => {
@@ -79,12 +118,13 @@ pub(crate) fn options(seed: u64, cycle: u64) -> Options {
         index_file_bytes: 1024 << random.number(3),
         rowset_bytes: 1024 << random.number(4),
         background_threads: 2,
-        background_sync_interval: Some(std::time::Duration::from_millis(1 + random.number(20))),
+        background_sync_interval: Some(Duration::from_millis(1 + random.number(20))),
         ..Options::default()
     }
 }
 
-fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
+fn run_cycle(dir: &std::path::Path, life: Life) {
+    let Life { seed, cycle, failures, .. } = life;
     tell(&Message::Opening);
     let engine = Engine::open(dir, options(seed, cycle))
         .unwrap_or_else(|error| failures.tell(format!("open: {error}")));
@@ -104,6 +144,7 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
             opened.unwrap_or_else(|error| failures.tell(error))
         })
         .collect();
+    let start = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let owned = std::mem::take(&mut owned[usize::from(thread)]);
@@ -112,7 +153,7 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
             });
             let tables = Tables { tables: tables.clone(), own };
             let engine = Arc::clone(&engine);
-            scope.spawn(move || write(&engine, tables, seed, cycle, thread, owned, failures));
+            scope.spawn(move || write(&engine, tables, life, start, thread, owned));
         }
     });
     // As sudden as a kill.
@@ -120,15 +161,9 @@ fn run_cycle(dir: &std::path::Path, seed: u64, cycle: u64, failures: Failures) {
 }
 
 /// Steps until the process is killed, or until a step fails that may fail.
-fn write(
-    engine: &Engine,
-    mut tables: Tables,
-    seed: u64,
-    cycle: u64,
-    thread: u8,
-    mut owned: Owned,
-    failures: Failures,
-) {
+fn write(engine: &Engine, mut tables: Tables, life: Life, start: Instant, thread: u8, mut owned: Owned) {
+    let Life { seed, cycle, failures, pace } = life;
+    let mut random = Random::of(&[seed, cycle, 78, u64::from(thread)]);
     for number in 0.. {
         if failures == Failures::LeaveReads && number == STEPS_MAX {
             return;
@@ -170,6 +205,7 @@ fn write(
                 "thread {thread}, step {number}: outcome {outcome}, must be {expected}: {step:.300?}"
             ));
         }
+        pace.rest(start, &mut random, number + 1);
     }
 }
 

@@ -90,6 +90,43 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     }
 }
 
+/// Children that rest now and then, and are killed about when their log falls idle and is shrunk.
+#[test]
+fn nothing_acknowledged_is_lost_by_a_kill_around_a_pause() {
+    let cycles = environment("NYALA_CRASH_PAUSES").unwrap_or(5);
+    let seed = environment("NYALA_SEED").unwrap_or(20_261_201);
+    println!("seed {seed}, {cycles} cycles; replay with NYALA_SEED={seed} NYALA_CRASH_PAUSES={cycles}");
+    let dir = Directory::new();
+    let dir = dir.path();
+    let mut promised: Vec<Promised> = (0..THREADS).map(|_| Promised::default()).collect();
+    let (mut last, mut tally, mut shrunk) = (Last::default(), Tally::default(), 0);
+    let mut random = Random::of(&[seed, 4712]);
+    for cycle in 0..cycles {
+        let mut child = Process::start(&format!("pauses {seed} {cycle}"), dir);
+        child.wait_until(None, |message| matches!(message, Message::Ready { .. }));
+        let moment = Instant::now() + Duration::from_micros(600_000 + random.number(900_000));
+        child.wait_until(Some(moment), |_| false);
+        let told = child.kill();
+        let segment_bytes = options(seed, cycle).log_segment_bytes;
+        shrunk += u32::from(is_log_shrunk(dir, segment_bytes));
+        account(&told, seed, cycle, &mut promised, &mut last, &mut tally);
+    }
+    visit(dir, seed, cycles, &mut promised);
+    println!("{tally:?}, {shrunk} with a log that was shrunk");
+    if cycles >= 20 {
+        assert!(tally.steps > 0 && shrunk > 0, "{tally:?}, {shrunk}");
+    }
+}
+
+/// Whether the newest segment takes less than a segment does that was made ahead.
+fn is_log_shrunk(dir: &Path, segment_bytes: u64) -> bool {
+    let entries = std::fs::read_dir(dir).expect("it is there").map(|entry| entry.expect("an entry"));
+    let number = |path: &Path| path.file_stem()?.to_str()?.parse::<u64>().ok();
+    let segments = entries.filter(|entry| entry.path().extension().is_some_and(|found| found == "wal"));
+    let newest = segments.max_by_key(|entry| number(&entry.path())).expect("a log");
+    newest.metadata().expect("it is there").len() < segment_bytes / 2
+}
+
 /// One child, from its start to its kill.
 fn live_and_die(dir: &Path, seed: u64, cycle: u64, random: &mut Random) -> Vec<Message> {
     let mut child = Process::start(&format!("cycle {seed} {cycle}"), dir);

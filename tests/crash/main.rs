@@ -9,6 +9,7 @@
 //! Environment:
 //! - `NYALA_CRASH_CYCLES`: how many children are killed by the random test. Default 50; CI takes 100, the long run
 //!   3,000.
+//! - `NYALA_CRASH_PAUSES`: how many are killed that rest now and then. Default 5; the long run 300.
 //! - `NYALA_POWER_CUTS`: how often the power is cut. Default 3; CI takes 20, the long run 1,000; 0 for none.
 //! - `NYALA_FULL_DISKS`: how many disks are filled. Default 6.
 //! - `NYALA_FAILED_SYNCS`: how many runs have a failing sync. Default 6; CI takes 20.

@@ -115,7 +115,9 @@ struct Last {
 fn live_until_the_cut(disk: &Ext4, seed: u64, cycle: u64, random: &mut Random) -> (Vec<Message>, usize) {
     let journal = if random.one_in(4) { Journal::Written } else { Journal::Lost };
     let shutdown = Shutdown::prepare(disk.path(), journal).expect("it could before");
-    let mut child = Process::start(&format!("power {seed} {cycle}"), &disk.path().join("db"));
+    let rests = cycle % 3 == 2;
+    let kind = if rests { "power-pauses" } else { "power" };
+    let mut child = Process::start(&format!("{kind} {seed} {cycle}"), &disk.path().join("db"));
     let failed = |message: &Message| matches!(message, Message::Failed(_));
     let moment = if random.one_in(4) {
         child.wait_until(None, |message| *message == Message::Opening || failed(message));
@@ -123,7 +125,9 @@ fn live_until_the_cut(disk: &Ext4, seed: u64, cycle: u64, random: &mut Random) -
     } else {
         child.wait_until(None, |message| matches!(message, Message::Ready { .. }) || failed(message));
         let micros_max = if random.one_in(5) { 500_000 } else { 150_000 };
-        Duration::from_micros(random.number(micros_max))
+        // Where the log is shrunk, and goes on.
+        let least = if rests { 600_000 } else { 0 };
+        Duration::from_micros(least + random.number(micros_max))
     };
     child.wait_until(Some(Instant::now() + moment), failed);
     let too_early = child.told().iter().find(|message| failed(message)).cloned();
