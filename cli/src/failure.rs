@@ -13,9 +13,11 @@
 //! | 130 | interrupted by Ctrl-C |
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 
 use nyala::ErrorKind;
+
+use crate::output::{Format, Style, write_json_string};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,35 @@ impl Failure {
     /// What to do about it.
     pub(crate) fn advise(self, advice: impl Into<String>) -> Failure {
         Failure { advice: Some(advice.into()), ..self }
+    }
+
+    /// Says it on standard error. If that is closed, the exit code has to do.
+    pub(crate) fn tell(&self, format: Format) {
+        let mut text = Vec::new();
+        let written = match format {
+            Format::Json => self.write_json(&mut text),
+            Format::Table | Format::Csv => self.write_text(&mut text, Style::of_stderr()),
+        };
+        let _ = written.and_then(|()| io::stderr().lock().write_all(&text));
+    }
+
+    fn write_text(&self, out: &mut Vec<u8>, style: Style) -> io::Result<()> {
+        writeln!(out, "{} {}", style.red("error:"), self.message)?;
+        match &self.advice {
+            Some(advice) => writeln!(out, "{} {advice}", style.bold("help:")),
+            None => Ok(()),
+        }
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        write!(out, "{{\"error\":{{\"exit_code\":{},\"message\":", self.exit as u8)?;
+        write_json_string(out, &self.message)?;
+        out.extend_from_slice(b",\"help\":");
+        match &self.advice {
+            Some(advice) => write_json_string(out, advice)?,
+            None => out.extend_from_slice(b"null"),
+        }
+        writeln!(out, "}}}}")
     }
 }
 

@@ -4,7 +4,6 @@
 //! (values, batches) or `rejects`.
 
 mod infer;
-pub(crate) mod interrupt;
 mod load;
 pub(crate) mod progress;
 mod records;
@@ -16,7 +15,7 @@ use std::path::Path;
 pub(crate) use infer::{ColumnKey, Guesses, Inferred};
 pub(crate) use load::{Loaded, Loader};
 pub(crate) use records::{Field, Records};
-pub(crate) use rejects::Rejects;
+pub(crate) use rejects::{Existing, Rejects};
 pub(crate) use source::Source;
 
 /// The form of a file of rows.

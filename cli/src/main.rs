@@ -14,19 +14,19 @@ mod command;
 mod failure;
 mod filter;
 mod import;
+mod interrupt;
 mod open;
 mod output;
 mod selection;
 mod value;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::Args;
-use crate::failure::{Exit, Failure};
-use crate::output::{Format, Output, Style, write_json_string};
+use crate::failure::Exit;
+use crate::output::Output;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -40,34 +40,9 @@ fn main() -> ExitCode {
             // Rows that came before the failure are printed before it.
             let _ = out.flush();
             let failure = failure::classify(&error);
-            tell(&failure, format);
+            failure.tell(format);
             failure.exit
         }
     };
     ExitCode::from(exit as u8)
-}
-
-/// Says on standard error what failed. If that is closed, the exit code has to do.
-fn tell(failure: &Failure, format: Format) {
-    let mut text = Vec::new();
-    let written = match format {
-        Format::Json => as_json(&mut text, failure),
-        Format::Table | Format::Csv => {
-            let style = Style::of_stderr();
-            let advice = failure.advice.iter().map(|advice| format!("\n{} {advice}", style.bold("help:")));
-            writeln!(text, "{} {}{}", style.red("error:"), failure.message, advice.collect::<String>())
-        }
-    };
-    let _ = written.and_then(|()| std::io::stderr().lock().write_all(&text));
-}
-
-fn as_json(text: &mut Vec<u8>, failure: &Failure) -> std::io::Result<()> {
-    write!(text, "{{\"error\":{{\"exit_code\":{},\"message\":", failure.exit as u8)?;
-    write_json_string(text, &failure.message)?;
-    text.extend_from_slice(b",\"help\":");
-    match &failure.advice {
-        Some(advice) => write_json_string(text, advice)?,
-        None => text.extend_from_slice(b"null"),
-    }
-    writeln!(text, "}}}}")
 }

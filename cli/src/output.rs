@@ -14,7 +14,7 @@ mod table;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 pub(crate) use self::csv::write_record as write_csv_record;
-pub(crate) use document::{Document, Item, List};
+pub(crate) use document::{Document, Item, List, Turn};
 pub(crate) use items::ItemWriter;
 pub(crate) use json::write_string as write_json_string;
 pub(crate) use rows::RowWriter;

@@ -85,7 +85,7 @@ fn wal(file: &Path, pieces: &mut Pieces<'_>) -> Result<()> {
                 pieces.piece(&[
                     batch.offset.into(),
                     op.version.into(),
-                    operation(op.row.is_some()),
+                    op.row.map_or("delete", |_| "put").into(),
                     table.map_or_else(|| op.table.to_string(), |table| table.name.clone()).into(),
                     text::key(table, op.key),
                     op.row.map_or(Item::Null, |row| text::row(table, op.schema_version, row)),
@@ -133,7 +133,7 @@ fn idx(file: &Path, pieces: &mut Pieces<'_>) -> Result<()> {
         pieces.piece(&[
             text::key(Some(&index.table), entry.key),
             entry.version.into(),
-            operation(entry.row.is_some()),
+            entry.row.map_or("delete", |_| "put").into(),
             entry.row.map(|(rowset, _)| u64::from(rowset)).into(),
             entry.row.map(|(_, ordinal)| u64::from(ordinal)).into(),
         ])
@@ -158,8 +158,4 @@ fn row(file: &Path, pieces: &mut Pieces<'_>) -> Result<()> {
         ])
     })?;
     Ok(())
-}
-
-fn operation(is_put: bool) -> Item {
-    if is_put { "put" } else { "delete" }.into()
 }

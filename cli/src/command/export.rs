@@ -1,22 +1,24 @@
 //! `nyala export`: rows of a table to a file that `nyala import` reads again.
 //!
-//! Invariant: a file under its own name is whole. It is written beside it, and renamed at the end.
+//! Invariant: a file under its own name is whole. It is written beside it under a name that no file has, and renamed
+//! at the end.
+//! Invariant: no file is touched that this did not make, but for the one that `--force` replaces.
 //! Invariant: nothing is exported that an import would read as something else.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nyala::{Type, Value};
+use nyala::{Table, Type, Value};
+use tempfile::{NamedTempFile, PersistError};
 
 use crate::failure::{Exit, Failure};
 use crate::import::{FileForm, progress};
+use crate::interrupt;
 use crate::open;
-use crate::output::{Document, Format, Output, RowWriter, Style};
+use crate::output::{Document, Format, Item, Output, RowWriter, Style};
 use crate::selection::Selection;
 use crate::value::{BinaryText, show};
 
@@ -58,41 +60,97 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     let engine = open::for_reading(&args.dir)?;
     let table = open::table(&engine, &args.table)?;
-    let is_stdout = args.file.as_os_str() == "-";
-    if is_stdout {
+    if args.file.as_os_str() == "-" {
         export(args, &table, out.writer())?;
         return Ok(Exit::Done);
     }
-    if args.file.exists() && !args.force {
-        let failure = Failure::new(Exit::Failed, format!("{} is there already", args.file.display()));
-        return Err(failure.advise("--force replaces it").into());
-    }
-    let unfinished = unfinished_name(&args.file);
-    let written = write_file(args, &table, &unfinished).and_then(|rows| {
-        fs::rename(&unfinished, &args.file).with_context(|| args.file.display().to_string())?;
-        Ok(rows)
-    });
-    let rows = written.inspect_err(|_| {
-        let _ = fs::remove_file(&unfinished);
+    check_target(args)?;
+    let mut beside = create_beside(&args.file)?;
+    let name = beside.path().display().to_string();
+    interrupt::watch(out.format, move || {
+        interrupt::failure("the file is not written").advise(format!("{name} may be left over: delete it"))
     })?;
+    let written = write_file(args, &table, &mut beside);
+    let (rows, bytes) = put_in_place(args, beside, written)?;
     let mut document = Document::default();
     document.fact("file", args.file.to_string_lossy().into_owned());
     document.fact("rows", rows);
-    document.fact("file_bytes", crate::output::Item::Bytes(fs::metadata(&args.file)?.len()));
+    document.fact("file_bytes", Item::Bytes(bytes));
     out.document(&document)?;
     Ok(Exit::Done)
 }
 
-fn write_file(args: &Args, table: &nyala::Table, path: &Path) -> Result<u64> {
-    let named = || path.display().to_string();
+/// Before anything is written. What else is wrong with the name is told when the file beside it is made.
+fn check_target(args: &Args) -> Result<(), Failure> {
+    match args.file.metadata() {
+        Ok(found) if !found.is_file() => {
+            Err(Failure::new(Exit::Failed, format!("{} is there, and is no file", args.file.display()))
+                .advise("without a file rows go to standard output"))
+        }
+        Ok(_) if !args.force => Err(is_there(&args.file)),
+        _ => Ok(()),
+    }
+}
+
+fn is_there(file: &Path) -> Failure {
+    Failure::new(Exit::Failed, format!("{} is there already", file.display())).advise("--force replaces it")
+}
+
+/// `nyala-export-x4Tk9a.unfinished`, a file that was not there. Its name is short, since that of `file` may be as long as
+/// a name can be.
+fn create_beside(file: &Path) -> Result<NamedTempFile> {
+    let dir = match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("nyala-export-").suffix(".unfinished");
+    // Whoever may read a new file may read this one: temporary files are for their owner only.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(dir).with_context(|| format!("a new file beside {}", file.display()))
+}
+
+/// Gives what was written its name, or deletes it if anything failed.
+fn put_in_place(args: &Args, beside: NamedTempFile, written: Result<(u64, u64)>) -> Result<(u64, u64)> {
+    let (beside, error) = match written {
+        Err(error) => (beside, error),
+        Ok(written) => {
+            let put = match args.force {
+                true => beside.persist(&args.file),
+                // A file may have come since we looked.
+                false => beside.persist_noclobber(&args.file),
+            };
+            match put {
+                Ok(_) => return Ok(written),
+                Err(PersistError { error, file }) => (file, in_place_error(&args.file, error)),
+            }
+        }
+    };
+    let name = beside.path().display().to_string();
+    Err(match beside.close() {
+        Ok(()) => error,
+        Err(why) => error.context(format!("{name} is left over ({why})")),
+    })
+}
+
+fn in_place_error(file: &Path, error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => is_there(file).into(),
+        _ => anyhow::Error::from(error).context(file.display().to_string()),
+    }
+}
+
+/// How many rows, and how many bytes the file has.
+fn write_file(args: &Args, table: &Table, file: &mut NamedTempFile) -> Result<(u64, u64)> {
+    let named = || args.file.display().to_string();
     // An error of the database is not one of the file.
     let in_file = |error: anyhow::Error| match error.downcast_ref::<io::Error>() {
         Some(_) => error.context(named()),
         None => error,
     };
-    let file = File::create(path).with_context(named)?;
-    let mut writer = BufWriter::with_capacity(256 << 10, file);
-    let rows = if args.file.extension().is_some_and(|extension| extension == "gz") {
+    let mut writer = BufWriter::with_capacity(256 << 10, file.as_file_mut());
+    let rows = if args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz")) {
         let mut encoder = GzEncoder::new(&mut writer, Compression::default());
         let rows = export(args, table, &mut encoder).map_err(in_file)?;
         encoder.finish().with_context(named)?;
@@ -102,10 +160,10 @@ fn write_file(args: &Args, table: &nyala::Table, path: &Path) -> Result<u64> {
     };
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error).with_context(named)?;
     file.sync_all().with_context(named)?;
-    Ok(rows)
+    Ok((rows, file.metadata().with_context(named)?.len()))
 }
 
-fn export(args: &Args, table: &nyala::Table, out: &mut dyn Write) -> Result<u64> {
+fn export(args: &Args, table: &Table, out: &mut dyn Write) -> Result<u64> {
     let form = args.format.or_else(|| FileForm::of_name(&args.file)).unwrap_or(FileForm::Csv);
     let format = match form {
         FileForm::Csv => Format::Csv,
@@ -147,15 +205,11 @@ fn export(args: &Args, table: &nyala::Table, out: &mut dyn Write) -> Result<u64>
         writer.row(out, &values)?;
         rows += 1;
         bar.set_position(rows);
+        if interrupt::has_come() {
+            return Err(interrupt::failure("the file is not written").into());
+        }
     }
     writer.finish(out)?;
     bar.finish_and_clear();
     Ok(rows)
-}
-
-/// `flights.csv.unfinished`
-fn unfinished_name(file: &Path) -> PathBuf {
-    let mut name = OsString::from(file);
-    name.push(".unfinished");
-    name.into()
 }

@@ -4,12 +4,13 @@ use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nyala::{Engine, ErrorKind, Table};
+use nyala::{Column, Engine, ErrorKind, Table};
 
 use crate::failure::{Exit, Failure};
 use crate::import::{
-    ColumnKey, FileForm, Guesses, Inferred, Loaded, Loader, Records, Rejects, Source, interrupt, progress,
+    ColumnKey, Existing, FileForm, Guesses, Inferred, Loaded, Loader, Records, Rejects, Source, progress,
 };
+use crate::interrupt;
 use crate::open;
 use crate::output::{Document, List, Output};
 use crate::selection::unknown_column;
@@ -17,6 +18,8 @@ use crate::value::ColumnSpec;
 
 /// Of what can be read only once, so much is looked at for its types.
 const SAMPLE_BYTES: usize = 4 << 20;
+
+const AGAIN: &str = "run it again: rows replace those of the same key";
 
 /// Write the rows of a file to a table; rows whose keys are there already are replaced
 ///
@@ -65,9 +68,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
+    /// Replace the file of rejects if it is there
+    #[arg(long, requires = "rejects")]
+    force: bool,
+
     /// Rows in a batch
     #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
+}
+
+impl Args {
+    fn existing_rejects(&self) -> Existing {
+        if self.force { Existing::Replace } else { Existing::Keep }
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -85,7 +98,8 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     // Before a database is made for a file that is not there.
     let bar = progress::of_bytes(source.bytes());
     let mut bytes = source.open(&bar)?;
-    interrupt::watch()?;
+    let mut rejects = Rejects::new(args.rejects.as_deref(), args.existing_rejects(), &source)?;
+    interrupt::watch(out.format, || interrupt::failure("what was written stays").advise(AGAIN))?;
     let engine = open::or_create(&args.dir)?;
     let mut hints = Vec::new();
     let (table, is_new) = match engine.existing_table(&args.table) {
@@ -112,7 +126,6 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     };
     let mut records = records(args, form, bytes)?;
     check_names(records.names(), &table)?;
-    let mut rejects = Rejects::new(args.rejects.as_deref());
     let mut loaded = Loaded::default();
     let result = Loader::new(&engine, &table, &nulls, args.batch as usize).load(
         &mut records,
@@ -120,14 +133,11 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
         &mut loaded,
     );
     bar.finish_and_clear();
-    let result = result.and(rejects.finish());
     let result = result.map_err(|error| error.context(so_far(&loaded)));
     finish(&engine, result)?;
     out.document(&report(args, &table, is_new, &loaded, &rejects, hints))?;
     if loaded.is_interrupted {
-        return Err(Failure::new(Exit::Interrupted, format!("interrupted; {}", so_far(&loaded)))
-            .advise("run it again: rows replace those of the same key")
-            .into());
+        return Err(interrupt::failure(so_far(&loaded)).advise(AGAIN).into());
     }
     Ok(if rejects.count() > 0 { Exit::Found } else { Exit::Done })
 }
@@ -168,7 +178,7 @@ fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>, nulls: &[St
             guesses.see(*column, field, nulls);
         }
         if interrupt::has_come() {
-            return Err(Failure::new(Exit::Interrupted, "interrupted; nothing is written yet").into());
+            return Err(interrupt::failure("nothing is written yet").into());
         }
     }
     guesses.schema(records.names(), &args.key, &args.types)
@@ -220,7 +230,7 @@ fn check_given(args: &Args, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a csv file are those of the table; what the file lacks can be null.
+/// The columns of a csv file are those of the table; what the file lacks has a default, or can be null.
 fn check_names(names: &[String], table: &Table) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -232,15 +242,19 @@ fn check_names(names: &[String], table: &Table) -> Result<()> {
             .advise(format!("the table has: {}", columns.join(", ")))
             .into());
     }
+    let is_needed = |column: &&Column| !column.nullable && column.default_value().is_none();
     let missing = schema
         .columns()
         .iter()
-        .find(|column| !column.nullable && !names.iter().any(|name| *name == *column.name));
+        .filter(is_needed)
+        .find(|column| !names.iter().any(|name| *name == *column.name));
     match missing {
-        Some(column) => {
-            Err(Failure::usage(format!("the file has no column {}, which cannot be null", column.name))
-                .into())
-        }
+        Some(column) => Err(Failure::usage(format!(
+            "the file has no column {}, which cannot be null and has no default",
+            column.name
+        ))
+        .advise(format!("the file has: {}", names.join(", ")))
+        .into()),
         None => Ok(()),
     }
 }

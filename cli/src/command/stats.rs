@@ -13,7 +13,7 @@ use nyala::{RecoveryReport, Timestamp};
 
 use crate::failure::Exit;
 use crate::open;
-use crate::output::{Document, Format, Item, List, Output};
+use crate::output::{Document, Format, Item, List, Output, Turn};
 
 /// Show how large a database is, each file counted, how far it is behind, and what is not flushed yet
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
         }
         let mut document = look_at(args)?;
         if args.watch.is_some() {
-            document.one_of_several(look == 0, "time", Timestamp::now().to_string());
+            let turn = if look == 0 { Turn::First } else { Turn::Later };
+            document.one_of_several(turn, "time", Timestamp::now().to_string());
         }
         out.document(&document)?;
     }

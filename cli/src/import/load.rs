@@ -2,12 +2,15 @@
 //!
 //! Invariant: what [`Loaded`] counts as written is there. Each row is an upsert, so an import that ended early can be run
 //! again from the beginning, and ends with the same table.
+//! Invariant: the file of rejects has every record that was rejected before a row that is written, however the process
+//! ends. So it is always written first.
 
 use anyhow::{Context, Result};
-use nyala::{Durability, Engine, Schema, Table, WriteBatch};
+use nyala::{Column, Durability, Engine, Schema, Table, WriteBatch};
 
 use super::records::Fields;
-use super::{Field, Records, Rejects, interrupt};
+use super::{Field, Records, Rejects};
+use crate::interrupt;
 use crate::value::{Owned, borrow, from_json, parse};
 
 /// A batch is written when it has so many bytes, or as many rows as asked for.
@@ -51,8 +54,8 @@ impl<'a> Loader<'a> {
         let mut batch = self.engine.batch();
         let read = self.read(records, rejects, &mut batch, loaded);
         // Also after an error: what was read before it is good.
-        let last = commit(&mut batch, loaded);
-        let synced = if last.is_ok() { self.engine.sync().map_err(Into::into) } else { Ok(()) };
+        let last = commit(&mut batch, rejects, loaded);
+        let synced = if last.is_ok() { self.sync(rejects) } else { Ok(()) };
         read.and(last).and(synced)
     }
 
@@ -73,14 +76,19 @@ impl<'a> Loader<'a> {
                 rejects.reject(records.line(), &reason, &records.raw())?;
             }
             if batch.len() >= self.batch_rows || batch.bytes() >= BATCH_BYTES {
-                commit(batch, loaded)?;
-                if interrupt::has_come() {
-                    loaded.is_interrupted = true;
-                    return Ok(());
-                }
+                commit(batch, rejects, loaded)?;
+            }
+            if interrupt::has_come() {
+                loaded.is_interrupted = true;
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    fn sync(&self, rejects: &mut Rejects) -> Result<()> {
+        rejects.sync()?;
+        Ok(self.engine.sync()?)
     }
 
     fn row(&mut self, fields: Fields, names: &[String]) -> Result<Vec<Owned>, String> {
@@ -95,15 +103,11 @@ impl<'a> Loader<'a> {
                 self.columns[name].ok_or_else(|| format!("the table has no column {:?}", names[name]))?;
             row[at] = Some(self.value(schema, at, &field)?);
         }
-        let complete = row.into_iter().enumerate().map(|(at, value)| {
-            let column = &schema.columns()[at];
-            match value {
-                Some(value) => Ok(value),
-                None if column.nullable => Ok(Owned::NULL),
-                None => Err(format!("column {}: no value", column.name)),
-            }
-        });
-        complete.collect()
+        let columns = schema.columns();
+        row.into_iter()
+            .zip(columns)
+            .map(|(value, column)| value.map_or_else(|| missing(column), Ok))
+            .collect()
     }
 
     fn value(&self, schema: &Schema, at: usize, field: &Field) -> Result<Owned, String> {
@@ -128,7 +132,17 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn commit(batch: &mut WriteBatch, loaded: &mut Loaded) -> Result<()> {
+/// What a column holds of which the record says nothing.
+fn missing(column: &Column) -> Result<Owned, String> {
+    match column.default_value() {
+        Some(value) => Ok(value.into()),
+        None if column.nullable => Ok(Owned::NULL),
+        None => Err(format!("column {}: no value, and it has no default", column.name)),
+    }
+}
+
+fn commit(batch: &mut WriteBatch, rejects: &mut Rejects, loaded: &mut Loaded) -> Result<()> {
+    rejects.flush()?;
     let rows = batch.len() as u64;
     batch.commit(Durability::Buffered)?;
     loaded.written += rows;

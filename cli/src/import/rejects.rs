@@ -1,32 +1,55 @@
 //! Records that were not imported: a csv file of lines, reasons and the records themselves.
+//!
+//! Invariant: a file that was there is neither cut short nor written to, unless that was asked for.
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::Source;
 use crate::failure::{Exit, Failure};
 use crate::output::write_csv_record;
 
 /// Where they go: a file, or nowhere, and then the first ends the import.
 pub(crate) struct Rejects {
     path: Option<PathBuf>,
+    existing: Existing,
     file: Option<BufWriter<File>>,
     count: u64,
 }
 
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It is an error.
+    Keep,
+    /// It is written anew.
+    Replace,
+}
+
 impl Rejects {
-    /// The file is made when the first one comes, in the place of one of an earlier run.
-    pub(crate) fn new(path: Option<&Path>) -> Rejects {
-        Rejects { path: path.map(Path::to_owned), file: None, count: 0 }
+    /// The file is made when the first record comes; whether it can be is looked at now.
+    pub(crate) fn new(path: Option<&Path>, existing: Existing, source: &Source) -> Result<Rejects> {
+        if let Some(path) = path {
+            if source.is_file(path) {
+                return Err(Failure::usage(format!("--rejects: {} is the file to import", path.display()))
+                    .advise("give another file")
+                    .into());
+            }
+            if existing == Existing::Keep && is_precious(path) {
+                return Err(is_there(path).into());
+            }
+        }
+        Ok(Rejects { path: path.map(Path::to_owned), existing, file: None, count: 0 })
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sets a record aside.
+    /// Sets a record aside. It is in the file after [`flush`](Rejects::flush).
     pub(crate) fn reject(&mut self, line: u64, reason: &str, record: &str) -> Result<()> {
         let Some(path) = &self.path else {
             return Err(Failure::new(Exit::Failed, format!("line {line}: {reason}"))
@@ -40,7 +63,7 @@ impl Rejects {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let mut file = BufWriter::new(File::create(path).with_context(named)?);
+                let mut file = BufWriter::new(create(path, self.existing)?);
                 write_csv_record(&mut file, ["line", "reason", "record"]).with_context(named)?;
                 self.file.insert(file)
             }
@@ -50,10 +73,45 @@ impl Rejects {
         Ok(())
     }
 
-    pub(crate) fn finish(&mut self) -> Result<()> {
+    /// Hands the records to the operating system: the file has them even if this process ends.
+    pub(crate) fn flush(&mut self) -> Result<()> {
         if let (Some(file), Some(path)) = (&mut self.file, &self.path) {
             file.flush().with_context(|| path.display().to_string())?;
         }
         Ok(())
     }
+
+    /// As `flush`, and the file has them even if the power fails.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        if let (Some(file), Some(path)) = (&self.file, &self.path)
+            && path.is_file()
+        {
+            file.get_ref().sync_all().with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+}
+
+fn create(path: &Path, existing: Existing) -> Result<File> {
+    let mut options = File::options();
+    match existing {
+        Existing::Replace => options.write(true).create(true).truncate(true),
+        Existing::Keep if path.exists() && !is_precious(path) => options.write(true),
+        Existing::Keep => options.write(true).create_new(true),
+    };
+    options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => is_there(path).into(),
+        _ => anyhow::Error::from(error).context(path.display().to_string()),
+    })
+}
+
+/// Whether something would be lost with it: an empty file or a device has nothing to lose.
+fn is_precious(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0)
+}
+
+fn is_there(path: &Path) -> Failure {
+    Failure::new(Exit::Failed, format!("{} is there already", path.display()))
+        .advise("--force replaces it; or give --rejects another file")
 }

@@ -24,6 +24,14 @@ impl Source {
         if path.as_os_str() == "-" { Source::Stdin } else { Source::File(path.to_owned()) }
     }
 
+    /// Whether it is the file of that name.
+    pub(crate) fn is_file(&self, other: &Path) -> bool {
+        match self {
+            Source::File(path) => path == other || is_same(path, other).unwrap_or(false),
+            Source::Stdin => false,
+        }
+    }
+
     /// How long it is, if that is known.
     pub(crate) fn bytes(&self) -> Option<u64> {
         match self {
@@ -60,4 +68,8 @@ impl std::fmt::Display for Source {
             Source::Stdin => f.write_str("standard input"),
         }
     }
+}
+
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    Ok(one.canonicalize()? == other.canonicalize()?)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Document {
     details: Vec<List>,
     csv: CsvForm,
     /// Of several: whether it is the first, and which it is.
-    which: Option<(bool, String, Item)>,
+    which: Option<(Turn, String, Item)>,
     /// Lines for people alone.
     remarks: Vec<String>,
 }
@@ -63,6 +63,13 @@ pub(crate) enum Item {
         text: String,
         json: String,
     },
+}
+
+/// Of several documents of a kind: only the first has names of columns in csv.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    First,
+    Later,
 }
 
 impl From<bool> for Item {
@@ -254,8 +261,8 @@ impl Document {
     }
 
     /// It is one of several, told apart by a fact.
-    pub(crate) fn one_of_several(&mut self, is_first: bool, name: &str, item: impl Into<Item>) {
-        self.which = Some((is_first, name.to_owned(), item.into()));
+    pub(crate) fn one_of_several(&mut self, turn: Turn, name: &str, item: impl Into<Item>) {
+        self.which = Some((turn, name.to_owned(), item.into()));
     }
 
     /// A list that csv does not show.
@@ -346,8 +353,8 @@ impl Document {
 
     fn csv_head(&self, out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
         match &self.which {
-            Some((false, ..)) => Ok(()),
-            Some((true, which, _)) => write_record(out, [which.as_str()].iter().chain(names)),
+            Some((Turn::Later, ..)) => Ok(()),
+            Some((Turn::First, which, _)) => write_record(out, [which.as_str()].iter().chain(names)),
             None => write_record(out, names),
         }
     }

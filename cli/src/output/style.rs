@@ -11,17 +11,17 @@ pub(crate) enum Style {
 
 impl Style {
     pub(crate) fn of_stdout() -> Style {
-        Style::of(std::io::stdout().is_terminal())
+        Style::of(&std::io::stdout())
     }
 
     pub(crate) fn of_stderr() -> Style {
-        Style::of(std::io::stderr().is_terminal())
+        Style::of(&std::io::stderr())
     }
 
-    fn of(is_terminal: bool) -> Style {
+    fn of(stream: &impl IsTerminal) -> Style {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if is_terminal && !is_refused && !is_dumb { Style::Coloured } else { Style::Plain }
+        if stream.is_terminal() && !is_refused && !is_dumb { Style::Coloured } else { Style::Plain }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {

@@ -37,7 +37,7 @@ impl Table {
     pub(crate) fn row(&mut self, out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
         let cells: Vec<String> = cells.iter().map(|cell| escape_controls(cell).into_owned()).collect();
         match &self.widths {
-            Some(widths) => line(out, &self.head, widths, &cells),
+            Some(widths) => writeln!(out, "{}", line(&self.head, widths, &cells)),
             None => {
                 self.waiting.push(cells);
                 if self.waiting.len() >= ROWS_MEASURED { self.start(out) } else { Ok(()) }
@@ -56,37 +56,31 @@ impl Table {
         };
         let widths: Vec<usize> =
             self.head.iter().enumerate().map(|(at, (name, _))| widest(at, name)).collect();
-        let mut names = Vec::new();
-        for (at, (name, align)) in self.head.iter().enumerate() {
-            names.push(padded(&escape_controls(name), widths[at], *align, at + 1 == self.head.len()));
-        }
-        writeln!(out, "{}", self.style.bold(names.join("  ").trim_end()))?;
+        let names: Vec<String> =
+            self.head.iter().map(|(name, _)| escape_controls(name).into_owned()).collect();
+        writeln!(out, "{}", self.style.bold(line(&self.head, &widths, &names).trim_end()))?;
         let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
         writeln!(out, "{}", rules.join("  "))?;
         for row in &waiting {
-            line(out, &self.head, &widths, row)?;
+            writeln!(out, "{}", line(&self.head, &widths, row))?;
         }
         self.widths = Some(widths);
         Ok(())
     }
 }
 
-fn line(out: &mut dyn Write, head: &[(String, Align)], widths: &[usize], cells: &[String]) -> io::Result<()> {
-    for (at, cell) in cells.iter().enumerate() {
-        if at > 0 {
-            out.write_all(b"  ")?;
-        }
-        out.write_all(padded(cell, widths[at], head[at].1, at + 1 == cells.len()).as_bytes())?;
+/// Each cell with spaces up to its width; but none behind the last of the line.
+fn line(head: &[(String, Align)], widths: &[usize], cells: &[String]) -> String {
+    let mut line = String::new();
+    for (at, (cell, (_, align))) in cells.iter().zip(head).enumerate() {
+        let missing = " ".repeat(widths[at].saturating_sub(cell.width()));
+        let (before, after) = match align {
+            Align::Right => (missing.as_str(), ""),
+            Align::Left if at + 1 == cells.len() => ("", ""),
+            Align::Left => ("", missing.as_str()),
+        };
+        let gap = if at > 0 { "  " } else { "" };
+        line.extend([gap, before, cell, after]);
     }
-    out.write_all(b"\n")
-}
-
-/// The cell with spaces up to the width; the last of a line has none behind it.
-fn padded(cell: &str, width: usize, align: Align, is_last: bool) -> String {
-    let missing = " ".repeat(width.saturating_sub(cell.width()));
-    match align {
-        Align::Right => format!("{missing}{cell}"),
-        Align::Left if is_last => cell.to_owned(),
-        Align::Left => format!("{cell}{missing}"),
-    }
+    line
 }

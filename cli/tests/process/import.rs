@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use nyala::{Engine, Options, Schema, Type};
+
 use crate::nyala::{count, done, run};
 use crate::world::flights;
 
@@ -142,4 +144,114 @@ fn a_word_for_nulls_is_noticed() {
     assert!(out.contains("column n: text, because of \"NA\""), "{out}");
     done(dir.path(), ["import", "db", "u", "t.csv", "--key", "id", "--null", "NA"]);
     assert_eq!(done(dir.path(), ["scan", "db", "u", "--where", "n is null", "--csv"]), "id,n\n2,\n");
+}
+
+/// A table whose columns have defaults, of its first schema and of a later one.
+fn with_defaults(dir: &Path) {
+    let engine = Engine::open(dir.join("db"), Options::default()).expect("a new database");
+    let schema = Schema::builder()
+        .key("id", Type::U32)
+        .column("n", Type::I64)
+        .column_with_default("unit", Type::String, "none")
+        .column_with_default("size", Type::U8.nullable(), 7u8)
+        .build()
+        .expect("a schema");
+    let table = engine.create_table("t", schema).expect("a table");
+    table.upsert((1u32, 10, "m", 1u8)).expect("a row");
+    let alter = table.alter().add_column("rate", Type::F64, 0.5).add_column(
+        "late",
+        Type::Date.nullable(),
+        None::<u8>,
+    );
+    alter.apply().expect("a new schema");
+    engine.close().expect("it closes");
+}
+
+#[test]
+fn a_column_that_a_file_lacks_has_its_default() {
+    for (file, text) in
+        [("rows.csv", "n,id\n20,2\n30,3\n"), ("rows.jsonl", "{\"n\":20,\"id\":2}\n{\"id\":3,\"n\":30}\n")]
+    {
+        let dir = tempfile::tempdir().expect("a directory");
+        with_defaults(dir.path());
+        write(dir.path(), file, text);
+        done(dir.path(), ["import", "db", "t", file]);
+        let expected = "id,n,unit,size,rate,late\n1,10,m,1,0.5,\n2,20,none,7,0.5,\n3,30,none,7,0.5,\n";
+        assert_eq!(done(dir.path(), ["scan", "db", "t", "--csv"]), expected, "{file}");
+    }
+    // A record of JSON says itself what it lacks.
+    let dir = tempfile::tempdir().expect("a directory");
+    with_defaults(dir.path());
+    write(dir.path(), "mixed.jsonl", "{\"id\":2,\"n\":2,\"unit\":\"kg\"}\n{\"id\":3,\"n\":3,\"rate\":2}\n");
+    done(dir.path(), ["import", "db", "t", "mixed.jsonl"]);
+    let expected = "id,n,unit,size,rate,late\n1,10,m,1,0.5,\n2,2,kg,7,0.5,\n3,3,none,7,2.0,\n";
+    assert_eq!(done(dir.path(), ["scan", "db", "t", "--csv"]), expected);
+}
+
+#[test]
+fn what_a_file_says_is_not_replaced_by_a_default() {
+    let dir = tempfile::tempdir().expect("a directory");
+    with_defaults(dir.path());
+    // An empty cell is a null, or text where no null can be; and a null is no number.
+    write(dir.path(), "rows.csv", "id,n,unit,size\n2,20,,\n");
+    done(dir.path(), ["import", "db", "t", "rows.csv"]);
+    write(dir.path(), "rows.jsonl", "{\"id\":3,\"n\":30,\"size\":null}\n");
+    done(dir.path(), ["import", "db", "t", "rows.jsonl"]);
+    let expected = "id,n,unit,size,rate,late\n1,10,m,1,0.5,\n2,20,,,0.5,\n3,30,none,,0.5,\n";
+    assert_eq!(done(dir.path(), ["scan", "db", "t", "--csv"]), expected);
+    write(dir.path(), "rate.csv", "id,n,rate\n4,40,\n");
+    let ran = run(dir.path(), ["import", "db", "t", "rate.csv"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("column rate: it cannot be null"), "{}", ran.err);
+}
+
+#[test]
+fn a_column_without_value_and_default_is_told_before_the_first_row() {
+    let dir = tempfile::tempdir().expect("a directory");
+    with_defaults(dir.path());
+    write(dir.path(), "rows.csv", "id,unit\n2,m\n3,m\n");
+    for more in [&[][..], &["--rejects", "rejects.csv"]] {
+        let ran = run(dir.path(), ["import", "db", "t", "rows.csv"].iter().chain(more));
+        assert_eq!(ran.code, 2);
+        assert!(
+            ran.err.contains("the file has no column n, which cannot be null and has no default"),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(!dir.path().join("rejects.csv").exists());
+    assert_eq!(count(dir.path(), "db", "t"), 1);
+}
+
+#[test]
+fn a_file_of_rejects_destroys_no_other() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write(dir.path(), "rows.csv", "id,n\n1,10\nx,20\n");
+    write(dir.path(), "precious.csv", "precious");
+    let import = ["import", "db", "t", "rows.csv", "--key", "id", "--type", "id=u8", "--rejects"];
+    let with = |more: &[&str]| run(dir.path(), import.iter().chain(more));
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).expect("a file");
+    let ran = with(&["precious.csv"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("precious.csv is there already"), "{}", ran.err);
+    assert_eq!(read("precious.csv"), "precious");
+    // The file that is read, under another name.
+    std::os::unix::fs::symlink("rows.csv", dir.path().join("link.csv")).expect("a link");
+    for name in ["./rows.csv", "link.csv"] {
+        let ran = with(&[name, "--force"]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains("is the file to import"), "{}", ran.err);
+    }
+    assert_eq!(read("rows.csv"), "id,n\n1,10\nx,20\n");
+    assert!(!dir.path().join("db").exists(), "something was done before");
+
+    assert_eq!(with(&["precious.csv", "--force"]).code, 4);
+    assert!(read("precious.csv").starts_with("line,reason,record\n3,"));
+    write(dir.path(), "empty.csv", "");
+    for name in ["empty.csv", "/dev/null", "new.csv"] {
+        let ran = with(&[name]);
+        assert_eq!((ran.code, ran.err.as_str()), (4, ""), "{name}");
+    }
+    assert_eq!(read("empty.csv"), read("precious.csv"));
+    assert_eq!(read("new.csv"), read("precious.csv"));
 }

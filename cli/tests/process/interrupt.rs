@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::nyala::{command, count, done};
 
@@ -80,6 +81,52 @@ fn ctrl_c_ends_an_import_that_waits_for_input() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     drop(silent);
     is_a_prefix_and_can_be_completed(dir.path(), &text, 10_000);
+}
+
+#[test]
+fn the_file_of_rejects_has_all_before_the_last_row_that_is_written() {
+    for signals in [&["-INT"][..], &["-INT", "-INT"], &["-KILL"]] {
+        let dir = tempfile::tempdir().expect("a directory");
+        // Every second record is none; the last one is a row, and ends a batch of 1,000 rows.
+        let text = (0..19_999).fold("id,x\n".to_owned(), |mut text, id| {
+            writeln!(text, "{},row {id}", if id % 2 == 0 { id.to_string() } else { format!("bad{id}") })
+                .expect("to memory");
+            text
+        });
+        fs::write(dir.path().join("first.csv"), "id,x\n0,row 0\n").expect("a file");
+        done(dir.path(), ["import", "db", "t", "first.csv", "--key", "id"]);
+        let mut child = command(dir.path(), ["import", "db", "t", "-", "--json", "--rejects", "rejects.csv"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let mut silent = child.stdin.take().expect("a pipe");
+        silent.write_all(text.as_bytes()).expect("it is read");
+        while count(dir.path(), "db", "t") < 10_000 {
+            assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        }
+        let begun = Instant::now();
+        for signal in signals {
+            kill(&child, signal);
+            // Two signals at once are one.
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let code = child.wait().expect("it ends").code();
+        let is_killed = signals.contains(&"-KILL");
+        assert_eq!(code, if is_killed { None } else { Some(130) });
+        if signals.len() == 2 {
+            assert!(begun.elapsed() < Duration::from_secs(3), "a second Ctrl-C ends it at once");
+        }
+        let mut err = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("text");
+        assert_eq!(err.contains("{\"error\":{\"exit_code\":130"), !is_killed, "{err}");
+        drop(silent);
+        let rejects = fs::read_to_string(dir.path().join("rejects.csv")).expect("a file");
+        for id in (1..19_999).step_by(2) {
+            assert!(rejects.contains(&format!("\"bad{id},row {id}\"")), "{id} is missing");
+        }
+    }
 }
 
 #[test]
