@@ -1,5 +1,7 @@
 //! The command line: its subcommands, and what they share. Each subcommand's own arguments stand with it.
 
+use std::ffi::OsString;
+
 use clap::{Parser, Subcommand};
 
 use crate::command;
@@ -43,6 +45,13 @@ impl Args {
             (false, false) => self.output,
         }
     }
+}
+
+/// Whether the form is JSON, of arguments that cannot be read as a whole.
+pub(crate) fn wants_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    let words: Vec<OsString> = arguments.take_while(|word| word != "--").collect();
+    words.iter().any(|word| word == "--json" || word == "--output=json")
+        || words.windows(2).any(|pair| pair[0] == "--output" && pair[1] == "json")
 }
 
 const EXIT_CODES: &str = "\

@@ -5,7 +5,7 @@
 //! | 0 | done |
 //! | 1 | failed: the disk, a file that is not there, anything else |
 //! | 2 | the arguments make no sense |
-//! | 3 | not found: no such row, table or database |
+//! | 3 | not found: no such row, table or database, or file of one |
 //! | 4 | done, and something was found: problems, losses, rows set aside |
 //! | 5 | another process has the database open for writing |
 //! | 6 | the database is damaged, or is none, or is of a newer version |
@@ -129,6 +129,24 @@ fn in_context(error: &anyhow::Error, cause: &str) -> String {
     match error.to_string() {
         own if own == cause => own,
         context => format!("{context}: {cause}"),
+    }
+}
+
+/// What clap says of arguments, without what it adds for a terminal.
+pub(crate) fn of_arguments(error: &clap::Error) -> Failure {
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::usage("a subcommand is missing").advise("`--help` lists them");
+    }
+    let text = error.render().to_string();
+    let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let failure = Failure::usage(in_one_line(message.strip_prefix("error: ").unwrap_or(message)));
+    match rest
+        .split("\n\n")
+        .find_map(|part| part.trim().strip_prefix("tip: ").or(part.strip_prefix("Usage: ")))
+    {
+        Some(help) => failure.advise(in_one_line(help)),
+        None => failure,
     }
 }
 

@@ -173,6 +173,11 @@ impl Parser<'_> {
 
     fn value(&mut self, of: &Column) -> Result<Owned> {
         let text = match self.next("a value")? {
+            Token::Word(word) if word.eq_ignore_ascii_case("null") => {
+                return Err(Failure::usage("--where: a comparison with null holds for no row")
+                    .advise(format!("write: {} is null; or 'null' in quotes for the text", of.name))
+                    .into());
+            }
             Token::Word(text) | Token::Text(text) => text,
             found => return Err(wrong(format!("a value expected, {found} found")).into()),
         };

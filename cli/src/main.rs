@@ -26,10 +26,13 @@ use clap::Parser;
 
 use crate::args::Args;
 use crate::failure::Exit;
-use crate::output::Output;
+use crate::output::{Format, Output};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
     let format = args.format();
     let mut out = Output::new(format);
     let ran = command::run(&args.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?));
@@ -45,4 +48,16 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit as u8)
+}
+
+/// Help that was asked for, or arguments that make no sense.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && args::wants_json(std::env::args_os()) {
+        let failure = failure::of_arguments(error);
+        failure.tell(Format::Json);
+        return ExitCode::from(failure.exit as u8);
+    }
+    // If nobody reads it, the exit code has to do.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done } as u8)
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use nyala::{Engine, ErrorKind, Options, Table};
 
 use crate::failure::{Exit, Failure};
@@ -21,8 +21,16 @@ pub(crate) fn for_writing(dir: &Path) -> Result<Engine> {
     Ok(Engine::open(dir, Options { create_if_missing: false, ..options() })?)
 }
 
-/// Opens a database to write to it, and makes it if there is none.
+/// Opens a database to write to it, and makes it if there is none; but not among other files.
 pub(crate) fn or_create(dir: &Path) -> Result<Engine> {
+    match look(dir)? {
+        Directory::Missing | Directory::Empty | Directory::Remains | Directory::Database => {}
+        Directory::File => return Err(is_a_file(dir).into()),
+        Directory::Foreign => {
+            let text = format!("{} holds no database, and is not empty", dir.display());
+            return Err(Failure::usage(text).advise("a new database needs a directory of its own").into());
+        }
+    }
     Ok(Engine::open(dir, options())?)
 }
 
@@ -46,23 +54,81 @@ pub(crate) fn table(engine: &Engine, name: &str) -> Result<Table> {
     })
 }
 
-/// A missing directory, and a directory that is no database, are told apart.
-fn must_be_there(dir: &Path) -> Result<()> {
-    let found = dir
-        .try_exists()
-        .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", dir.display())))?;
-    if !found {
-        let failure = Failure::new(Exit::NotFound, format!("{} is not there", dir.display()));
-        return Err(failure.advise("`nyala import` makes a database").into());
+/// What is found where a database should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directory {
+    Missing,
+    File,
+    Empty,
+    /// Files, but none of a database.
+    Foreign,
+    /// Files of a database whose `CURRENT` is lost, or that was not made to its end.
+    Remains,
+    Database,
+}
+
+/// Looks at the names in a directory, and at nothing else.
+pub(crate) fn look(dir: &Path) -> Result<Directory> {
+    let named = || dir.display().to_string();
+    if !dir.try_exists().with_context(named)? {
+        return Ok(Directory::Missing);
     }
     if !dir.is_dir() {
-        let failure = Failure::new(Exit::NotFound, format!("{} is a file", dir.display()));
-        return Err(failure.advise("a database is a directory: give the one that the file lies in").into());
+        return Ok(Directory::File);
     }
-    if !dir.join("CURRENT").exists() {
-        let failure = Failure::new(Exit::NotFound, format!("{} holds no database", dir.display()));
-        let advice = "a database has a file CURRENT; if it is lost, `nyala repair DIR NEW_DIR` does without";
-        return Err(failure.advise(advice).into());
+    let mut found = Directory::Empty;
+    for entry in dir.read_dir().with_context(named)? {
+        let name = entry.with_context(named)?.file_name();
+        let name = name.to_string_lossy();
+        if name == "CURRENT" {
+            return Ok(Directory::Database);
+        } else if is_of_a_database(&name) {
+            found = Directory::Remains;
+        } else if found == Directory::Empty && name != "LOCK" {
+            found = Directory::Foreign;
+        }
     }
-    Ok(())
+    Ok(found)
+}
+
+/// `17.wal`
+fn is_of_a_database(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(number, extension)| {
+        number.parse::<u64>().is_ok() && matches!(extension, "manifest" | "wal" | "idx" | "row")
+    })
+}
+
+/// A missing directory, and a directory that is no database, are told apart.
+fn must_be_there(dir: &Path) -> Result<()> {
+    let shown = dir.display();
+    let failure = match look(dir)? {
+        Directory::Database => return Ok(()),
+        Directory::Missing => Failure::new(Exit::NotFound, format!("{shown} is not there"))
+            .advise("`nyala import` makes a database"),
+        Directory::File => is_a_file(dir),
+        Directory::Empty | Directory::Foreign | Directory::Remains => no_database(dir)
+            .advise("a database has a file CURRENT; if it is lost, `nyala repair DIR NEW_DIR` does without"),
+    };
+    Err(failure.into())
+}
+
+/// Something of a database must be there, if only its remains.
+pub(crate) fn must_be_repairable(dir: &Path) -> Result<()> {
+    match look(dir)? {
+        Directory::Database | Directory::Remains => Ok(()),
+        Directory::Missing => {
+            Err(Failure::new(Exit::NotFound, format!("{} is not there", dir.display())).into())
+        }
+        Directory::File => Err(is_a_file(dir).into()),
+        Directory::Empty | Directory::Foreign => Err(no_database(dir).into()),
+    }
+}
+
+fn is_a_file(dir: &Path) -> Failure {
+    Failure::new(Exit::NotFound, format!("{} is a file", dir.display()))
+        .advise("a database is a directory: give the one that the file lies in")
+}
+
+fn no_database(dir: &Path) -> Failure {
+    Failure::new(Exit::NotFound, format!("{} holds no database", dir.display()))
 }

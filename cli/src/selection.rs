@@ -46,7 +46,7 @@ pub(crate) struct Selection {
     columns: Vec<String>,
 
     /// At most so many rows
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true)]
     limit: Option<usize>,
 
     /// From the last key to the first
@@ -99,9 +99,13 @@ impl Selection {
         }
         self.columns
             .iter()
-            .map(|name| {
-                let at = schema.column_index(name).ok_or_else(|| unknown_column(schema, name))?;
-                Ok((name.clone(), columns[at].ty))
+            .enumerate()
+            .map(|(at, name)| {
+                if self.columns[..at].contains(name) {
+                    return Err(Failure::usage(format!("--columns has {name:?} twice")).into());
+                }
+                let column = schema.column_index(name).ok_or_else(|| unknown_column(schema, name))?;
+                Ok((name.clone(), columns[column].ty))
             })
             .collect()
     }
@@ -153,7 +157,7 @@ pub(crate) fn key_values<'t>(
     let mut values = Vec::new();
     for (at, text) in texts.enumerate() {
         let Some(column) = columns.get(at) else {
-            return Err(Failure::usage(format!("more values than the key's {} columns", columns.len()))
+            return Err(Failure::usage(format!("more values than the key has columns, {}", columns.len()))
                 .advise(described()));
         };
         let value = parse(text, column.ty).map_err(|why| {
@@ -162,4 +166,19 @@ pub(crate) fn key_values<'t>(
         values.push(value);
     }
     Ok(values)
+}
+
+/// The values of a whole key, each of its own text.
+pub(crate) fn whole_key<'t>(
+    schema: &Schema,
+    texts: impl Iterator<Item = &'t str>,
+) -> Result<Vec<Owned>, Failure> {
+    let key = key_values(schema, texts)?;
+    match schema.columns()[..schema.key_columns()].get(key.len()) {
+        None => Ok(key),
+        Some(missing) => {
+            let columns = schema.key_columns();
+            Err(Failure::usage(format!("the key has {columns} columns: {} is missing", missing.name)))
+        }
+    }
 }

@@ -8,7 +8,7 @@ use nyala::Type;
 use crate::failure::{Exit, Failure};
 use crate::open;
 use crate::output::{Document, Format, List, Output, RowWriter};
-use crate::selection::key_values;
+use crate::selection::whole_key;
 use crate::value::{BinaryText, borrow, show};
 
 /// Print the row with this key
@@ -22,8 +22,8 @@ pub(crate) struct Args {
     #[arg(value_name = "TABLE")]
     table: String,
 
-    /// A value for each column of the key, in their order. Negative numbers are fine; put -- before text that begins
-    /// with a hyphen
+    /// A value for each column of the key, in their order. Negative numbers are fine; put -- before other values that
+    /// begin with a hyphen, such as -inf
     #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
     key: Vec<String>,
 
@@ -36,17 +36,11 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     let engine = open::for_reading(&args.dir)?;
     let table = open::table(&engine, &args.table)?;
     let schema = table.schema();
-    let key = key_values(schema, args.key.iter().map(String::as_str))?;
-    if key.len() < schema.key_columns() {
-        let missing = &schema.columns()[key.len()];
-        return Err(Failure::usage(format!(
-            "the key has {} columns: {} is missing",
-            schema.key_columns(),
-            missing.name
-        ))
-        .advise("`nyala scan --prefix` prints all rows whose key begins with some values")
-        .into());
-    }
+    let key =
+        whole_key(schema, args.key.iter().map(String::as_str)).map_err(|failure| match failure.advice {
+            Some(_) => failure,
+            None => failure.advise("`nyala scan --prefix` prints all rows whose key begins with some values"),
+        })?;
     let Some(row) = table.get(borrow(&key))? else {
         return Err(
             Failure::new(Exit::NotFound, format!("table {:?} has no row with this key", args.table)).into()

@@ -1,9 +1,10 @@
 //! `nyala import`: rows of a file into a table, which is made if it is not there.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use indicatif::ProgressBar;
 use nyala::{Column, Engine, ErrorKind, Table};
 
 use crate::failure::{Exit, Failure};
@@ -11,7 +12,7 @@ use crate::import::{
     ColumnKey, Existing, FileForm, Guesses, Inferred, Loaded, Loader, Records, Rejects, Source, progress,
 };
 use crate::interrupt;
-use crate::open;
+use crate::open::{self, Directory};
 use crate::output::{Document, List, Output};
 use crate::selection::unknown_column;
 use crate::value::ColumnSpec;
@@ -78,6 +79,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    fn nulls(&self) -> Vec<String> {
+        if self.null.is_empty() { vec![String::new()] } else { self.null.clone() }
+    }
+
     fn existing_rejects(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Keep }
     }
@@ -94,12 +99,17 @@ fn delimiter(text: &str) -> Result<u8, String> {
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     let source = Source::of(&args.file);
     let form = args.format.or_else(|| FileForm::of_name(&args.file)).unwrap_or(FileForm::Csv);
-    let nulls = if args.null.is_empty() { vec![String::new()] } else { args.null.clone() };
+    let nulls = args.nulls();
     // Before a database is made for a file that is not there.
     let bar = progress::of_bytes(source.bytes());
     let mut bytes = source.open(&bar)?;
     let mut rejects = Rejects::new(args.rejects.as_deref(), args.existing_rejects(), &source)?;
     interrupt::watch(out.format, || interrupt::failure("what was written stays").advise(AGAIN))?;
+    let mut found_out = match open::look(&args.dir)? {
+        // No database is made for a file of which no table can be.
+        Directory::Missing | Directory::Empty => Some(find_out(args, &source, form, &mut bytes, &bar)?),
+        _ => None,
+    };
     let engine = open::or_create(&args.dir)?;
     let mut hints = Vec::new();
     let (table, is_new) = match engine.existing_table(&args.table) {
@@ -108,16 +118,9 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
             (table, false)
         }
         Err(error) if error.kind() == ErrorKind::NoSuchTable => {
-            let inferred = if source.can_repeat() {
-                let inferred = infer(args, form, bytes, &nulls)?;
-                bar.reset();
-                bytes = source.open(&bar)?;
-                inferred
-            } else {
-                let sample = sample(&mut bytes)?;
-                let inferred = infer(args, form, Box::new(Cursor::new(whole_lines(&sample))), &nulls)?;
-                bytes = Box::new(Cursor::new(sample).chain(bytes));
-                inferred
+            let inferred = match found_out.take() {
+                Some(inferred) => inferred,
+                None => find_out(args, &source, form, &mut bytes, &bar)?,
             };
             hints = inferred.hints;
             (engine.create_table(&args.table, inferred.schema)?, true)
@@ -142,6 +145,28 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     Ok(if rejects.count() > 0 { Exit::Found } else { Exit::Done })
 }
 
+/// The schema of a table that is not there yet. `bytes` are at their beginning, before and after.
+fn find_out(
+    args: &Args,
+    source: &Source,
+    form: FileForm,
+    bytes: &mut Box<dyn Read>,
+    bar: &ProgressBar,
+) -> Result<Inferred> {
+    let given = std::mem::replace(bytes, Box::new(io::empty()));
+    if source.can_repeat() {
+        let inferred = infer(args, form, given)?;
+        bar.reset();
+        *bytes = source.open(bar)?;
+        return Ok(inferred);
+    }
+    let mut given = given;
+    let sample = sample(&mut given)?;
+    let inferred = infer(args, form, Box::new(Cursor::new(whole_lines(&sample))))?;
+    *bytes = Box::new(Cursor::new(sample).chain(given));
+    Ok(inferred)
+}
+
 fn so_far(loaded: &Loaded) -> String {
     format!("{} rows are written, and stay", loaded.written)
 }
@@ -157,7 +182,7 @@ fn records<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>) -> Result
     Records::new(bytes, form, args.delimiter).with_context(|| args.file.display().to_string())
 }
 
-fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>, nulls: &[String]) -> Result<Inferred> {
+fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>) -> Result<Inferred> {
     if args.key.is_empty() {
         let records = records(args, form, bytes)?;
         let failure = Failure::usage(format!(
@@ -170,16 +195,27 @@ fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>, nulls: &[St
         };
         return Err(failure.advise(names).into());
     }
+    let nulls = args.nulls();
     let mut records = records(args, form, bytes)?;
     let mut guesses = Guesses::default();
+    let mut first_wrong = None;
     while let Some(fields) = records.next().with_context(|| format!("after line {}", records.line()))? {
-        // What is no record is told of when it is loaded.
-        for (column, field) in fields.iter().flatten() {
-            guesses.see(*column, field, nulls);
+        match fields {
+            Ok(fields) => fields.iter().for_each(|(column, field)| guesses.see(*column, field, &nulls)),
+            // It is told when it is loaded.
+            Err(why) => first_wrong = first_wrong.or(Some(format!("line {}: {why}", records.line()))),
         }
         if interrupt::has_come() {
             return Err(interrupt::failure("nothing is written yet").into());
         }
+    }
+    if records.names().is_empty() {
+        let why = first_wrong.unwrap_or_else(|| "it is empty".to_owned());
+        return Err(Failure::usage(format!("no column is found in {}: {why}", args.file.display()))
+            .advise(
+                "a file is csv with a line of names, or has a JSON object on each line; --format says which",
+            )
+            .into());
     }
     guesses.schema(records.names(), &args.key, &args.types)
 }

@@ -8,7 +8,7 @@ use nyala::{Schema, inspect};
 use crate::failure::{Exit, Failure};
 use crate::open;
 use crate::output::{Document, Format, List, Output};
-use crate::selection::key_values;
+use crate::selection::whole_key;
 use crate::value::{BinaryText, borrow, hex, parse_column_type, parse_hex, show};
 
 /// Turn the values of a key into its bytes, and back
@@ -25,7 +25,8 @@ enum Command {
         #[command(flatten)]
         columns: Columns,
 
-        /// A value for each column of the key
+        /// A value for each column of the key. Negative numbers are fine; put -- before other values that begin with a
+        /// hyphen, such as -inf
         #[arg(value_name = "VALUE", required = true, allow_negative_numbers = true)]
         values: Vec<String>,
     },
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     match &args.command {
         Command::Encode { columns, values } => {
             let schema = columns.schema()?;
-            let key = key_values(&schema, values.iter().map(String::as_str))?;
+            let key = whole_key(&schema, values.iter().map(String::as_str))?;
             let bytes = inspect::encode_key(&schema, borrow(&key))?;
             if out.format == Format::Table {
                 writeln!(out.writer(), "{}", hex(&bytes))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nyala::{LogAfterDamage, RepairError, RepairOptions, RepairReport};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::open;
 use crate::output::{Document, List, Output};
 
@@ -37,9 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
-    if !args.dir.is_dir() {
-        return Err(Failure::new(Exit::NotFound, format!("{} is no directory", args.dir.display())).into());
-    }
+    open::must_be_repairable(&args.dir)?;
     let options = RepairOptions {
         accept_loss: args.accept_loss,
         log_after_damage: match args.take_after_damage {

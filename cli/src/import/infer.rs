@@ -61,8 +61,11 @@ impl Guesses {
                     .advise(format!("there are: {}", names.join(", ")))
             })
         };
-        for spec in given {
+        for (at, spec) in given.iter().enumerate() {
             position(&spec.name)?;
+            if given[..at].iter().any(|other| other.name == spec.name) {
+                return Err(Failure::usage(format!("--type is given twice for column {}", spec.name)).into());
+            }
         }
         let nothing = Guess::default();
         let mut hints = Vec::new();

@@ -3,9 +3,11 @@
 //! A record that makes no sense is told as such, and the next one is read.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use anyhow::Result;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -14,8 +16,11 @@ use serde_json::value::RawValue;
 use super::FileForm;
 use crate::failure::Failure;
 
-/// The longest line of JSON: room for a maximal row, all of it escaped.
-const LINE_BYTES_MAX: u64 = 512 << 20;
+/// The longest record: room for a maximal row, all of it escaped.
+const RECORD_BYTES_MAX: u64 = 512 << 20;
+
+/// What some programs begin a file with; for csv its reader leaves it out.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a record holds under a name.
 #[derive(Clone, Debug)]
@@ -37,7 +42,7 @@ pub(crate) struct Records<'r> {
 }
 
 enum Kind<'r> {
-    Csv { reader: csv::Reader<Box<dyn Read + 'r>>, record: csv::ByteRecord },
+    Csv { reader: csv::Reader<Marked<'r>>, record: csv::ByteRecord, since_record: Rc<Cell<u64>> },
     Json { reader: BufReader<Box<dyn Read + 'r>>, by_name: HashMap<String, usize>, record: Vec<u8> },
 }
 
@@ -46,14 +51,20 @@ impl<'r> Records<'r> {
     pub(crate) fn new(bytes: Box<dyn Read + 'r>, form: FileForm, delimiter: u8) -> Result<Records<'r>> {
         match form {
             FileForm::Csv => {
+                let since_record = Rc::new(Cell::new(0));
+                let marked = Marked { bytes, end: END, since_record: Rc::clone(&since_record) };
                 let mut reader = csv::ReaderBuilder::new()
                     .flexible(true)
                     .delimiter(delimiter)
                     .buffer_capacity(256 << 10)
-                    .from_reader(bytes);
-                let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+                    .from_reader(marked);
+                let names = names(reader.byte_headers()?)?;
                 check_names(&names)?;
-                Ok(Records { names, kind: Kind::Csv { reader, record: csv::ByteRecord::new() }, line: 1 })
+                Ok(Records {
+                    names,
+                    kind: Kind::Csv { reader, record: csv::ByteRecord::new(), since_record },
+                    line: 1,
+                })
             }
             FileForm::Jsonl => {
                 let reader = BufReader::with_capacity(256 << 10, bytes);
@@ -79,7 +90,8 @@ impl<'r> Records<'r> {
             Kind::Csv { record, .. } => {
                 let mut text = Vec::new();
                 // Writing to memory cannot fail.
-                let _ = crate::output::write_csv_record(&mut text, record.iter());
+                let fields = record.iter().map(|field| field.strip_suffix(END).unwrap_or(field));
+                let _ = crate::output::write_csv_record(&mut text, fields);
                 String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned()
             }
             Kind::Json { record, .. } => String::from_utf8_lossy(record).trim_end().to_owned(),
@@ -89,8 +101,9 @@ impl<'r> Records<'r> {
     /// The next record, if there is one.
     pub(crate) fn next(&mut self) -> Result<Option<Fields>> {
         match &mut self.kind {
-            Kind::Csv { reader, record } => {
-                if !reader.read_byte_record(record)? {
+            Kind::Csv { reader, record, since_record } => {
+                since_record.set(0);
+                if !reader.read_byte_record(record)? || *record == [END_TEXT][..] {
                     return Ok(None);
                 }
                 self.line = record.position().map_or(0, csv::Position::line);
@@ -99,14 +112,18 @@ impl<'r> Records<'r> {
             Kind::Json { reader, by_name, record } => loop {
                 record.clear();
                 self.line += 1;
-                if reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', record)? == 0 {
+                if reader.by_ref().take(RECORD_BYTES_MAX).read_until(b'\n', record)? == 0 {
                     return Ok(None);
                 }
-                if record.len() as u64 == LINE_BYTES_MAX {
+                if record.len() as u64 == RECORD_BYTES_MAX {
                     let line = self.line;
-                    return Err(
-                        Failure::usage(format!("line {line} is longer than {LINE_BYTES_MAX} bytes")).into()
-                    );
+                    return Err(Failure::usage(format!(
+                        "line {line} is longer than {RECORD_BYTES_MAX} bytes"
+                    ))
+                    .into());
+                }
+                if self.line == 1 && record.starts_with(BYTE_ORDER_MARK) {
+                    record.drain(..BYTE_ORDER_MARK.len());
                 }
                 if !record.iter().all(u8::is_ascii_whitespace) {
                     return Ok(Some(json_fields(record, &mut self.names, by_name)));
@@ -116,8 +133,58 @@ impl<'r> Records<'r> {
     }
 }
 
+/// The bytes of a csv file, and the mark behind them. A quote that is not closed would take in all that follows, unseen;
+/// so it takes in the mark.
+struct Marked<'r> {
+    bytes: Box<dyn Read + 'r>,
+    end: &'static [u8],
+    /// How many bytes were read since a record was asked for.
+    since_record: Rc<Cell<u64>>,
+}
+
+/// No text: these bytes are never in UTF-8.
+const END_TEXT: &[u8] = b"\xff\xfeend of the file\xfe\xff";
+const OPEN_QUOTE: &str = "a quote is not closed";
+const END: &[u8] = b"\n\xff\xfeend of the file\xfe\xff";
+
+impl Read for Marked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match self.bytes.read(buffer)? {
+            0 => self.end.read(buffer)?,
+            read => read,
+        };
+        let since_record = self.since_record.get() + read as u64;
+        if since_record > RECORD_BYTES_MAX {
+            return Err(io::Error::other(format!(
+                "a record is longer than {RECORD_BYTES_MAX} bytes: is a quote not closed?"
+            )));
+        }
+        self.since_record.set(since_record);
+        Ok(read)
+    }
+}
+
+/// Whether a quote is not closed.
+fn is_open(record: &csv::ByteRecord) -> bool {
+    record.iter().next_back().is_some_and(|last| last.ends_with(END_TEXT))
+}
+
+fn names(head: &csv::ByteRecord) -> Result<Vec<String>, Failure> {
+    if *head == [END_TEXT][..] {
+        return Ok(Vec::new());
+    }
+    if is_open(head) {
+        return Err(Failure::usage(format!("line 1: {OPEN_QUOTE}")));
+    }
+    let name = |(at, name): (usize, &[u8])| match std::str::from_utf8(name) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(_) => Err(Failure::usage(format!("the name of column {} of the file is not UTF-8", at + 1))),
+    };
+    head.iter().enumerate().map(name).collect()
+}
+
 fn check_names(names: &[String]) -> Result<(), Failure> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for (at, name) in names.iter().enumerate() {
         if name.is_empty() {
             return Err(Failure::usage(format!("column {} of the file has no name", at + 1))
@@ -131,6 +198,9 @@ fn check_names(names: &[String]) -> Result<(), Failure> {
 }
 
 fn csv_fields(record: &csv::ByteRecord, names: usize) -> Fields {
+    if is_open(record) {
+        return Err(OPEN_QUOTE.to_owned());
+    }
     if record.len() != names {
         return Err(format!("{names} fields expected, {} found", record.len()));
     }
@@ -148,22 +218,25 @@ fn csv_fields(record: &csv::ByteRecord, names: usize) -> Fields {
 
 fn json_fields(line: &[u8], names: &mut Vec<String>, by_name: &mut HashMap<String, usize>) -> Fields {
     let object: Object<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let mut fields: Vec<(usize, Field)> = Vec::with_capacity(object.0.len());
-    for (name, value) in object.0 {
-        let at = match by_name.get(&*name) {
-            Some(at) => *at,
-            None => {
-                names.push(name.to_string());
-                by_name.insert(name.to_string(), names.len() - 1);
-                names.len() - 1
-            }
-        };
-        if fields.iter().any(|(other, _)| *other == at) {
+    // Of a record that makes no sense no name is learnt.
+    let mut seen = HashSet::with_capacity(object.0.len());
+    for (name, _) in &object.0 {
+        if name.is_empty() {
+            return Err("a field has no name".to_owned());
+        }
+        if !seen.insert(&**name) {
             return Err(format!("{name:?} is there twice"));
         }
-        fields.push((at, Field::Json(value.to_owned())));
     }
-    Ok(fields)
+    let fields = object.0.into_iter().map(|(name, value)| {
+        let at = by_name.get(&*name).copied().unwrap_or_else(|| {
+            names.push(name.to_string());
+            by_name.insert(name.into_owned(), names.len() - 1);
+            names.len() - 1
+        });
+        (at, Field::Json(value.to_owned()))
+    });
+    Ok(fields.collect())
 }
 
 /// An object of JSON whose fields keep their order and their digits.

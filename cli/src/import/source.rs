@@ -57,7 +57,22 @@ impl Source {
         };
         let mut packed = BufReader::with_capacity(BUFFER_BYTES, bar.wrap_read(bytes));
         let is_gzip = packed.fill_buf().with_context(|| format!("reading {self}"))?.starts_with(&GZIP);
-        Ok(if is_gzip { Box::new(MultiGzDecoder::new(packed)) } else { Box::new(packed) })
+        Ok(if is_gzip { Box::new(Unpacked(MultiGzDecoder::new(packed))) } else { Box::new(packed) })
+    }
+}
+
+/// Says of what was packed that it is damaged, and not only what the unpacking met.
+struct Unpacked<R>(MultiGzDecoder<R>);
+
+impl<R: BufRead> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                let text = format!("the gzip data is cut short or damaged ({error})");
+                io::Error::new(io::ErrorKind::InvalidData, text)
+            }
+            _ => error,
+        })
     }
 }
 

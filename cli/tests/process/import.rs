@@ -255,3 +255,96 @@ fn a_file_of_rejects_destroys_no_other() {
     assert_eq!(read("empty.csv"), read("precious.csv"));
     assert_eq!(read("new.csv"), read("precious.csv"));
 }
+
+#[test]
+fn a_quote_that_is_not_closed_takes_no_rows_in_unseen() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write(dir.path(), "open.csv", "id,x\n1,a\n2,\"b\n3,c\n");
+    let ran = run(dir.path(), ["import", "db", "t", "open.csv", "--key", "id"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("1 rows are written, and stay: line 3: a quote is not closed"), "{}", ran.err);
+    let ran = run(dir.path(), ["import", "db", "t", "open.csv", "--rejects", "r.csv"]);
+    assert_eq!(ran.code, 4, "{}", ran.err);
+    let rejects = fs::read_to_string(dir.path().join("r.csv")).expect("a file");
+    assert_eq!(rejects, "line,reason,record\n3,a quote is not closed,\"2,\"\"b\n3,c\n\"\"\"\n");
+    write(dir.path(), "head.csv", "id,\"x\n1,a\n");
+    let ran = run(dir.path(), ["import", "db", "t", "head.csv"]);
+    assert!(ran.code == 2 && ran.err.contains("line 1: a quote is not closed"), "{}", ran.err);
+    // However the file ends, its last record is there.
+    for (name, text) in
+        [("a", "id,x\n5,a"), ("b", "id,x\r\n5,\"a\"\r\n"), ("c", "id,x\n\n5,a\n\n\n"), ("d", "id,x\r5,a\r")]
+    {
+        write(dir.path(), "end.csv", text);
+        done(dir.path(), ["import", "db", name, "end.csv", "--key", "id"]);
+        assert_eq!(done(dir.path(), ["scan", "db", name, "--csv"]), "id,x\n5,a\n", "{text:?}");
+    }
+}
+
+#[test]
+fn a_file_without_columns_is_told_why() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, text, why) in [
+        ("empty.csv", "", "no column is found in empty.csv: it is empty"),
+        ("empty.jsonl", "\n\n", "no column is found in empty.jsonl: it is empty"),
+        ("list.json", "[{\"id\":1},{\"id\":2}]\n", "line 1: invalid type: sequence, expected an object"),
+        ("pretty.json", "{\n  \"id\": 1\n}\n", "line 1: EOF while parsing an object"),
+        ("head.csv", "id,\u{0}\n", "there is no column \"k\" in the file"),
+        ("nameless.jsonl", "{\"\":1}\n", "line 1: a field has no name"),
+    ] {
+        write(dir.path(), name, text);
+        let ran = run(dir.path(), ["import", "db", "t", name, "--key", "k"]);
+        assert_eq!(ran.code, 2, "{name}");
+        assert!(ran.err.contains(why), "{name}: {}", ran.err);
+    }
+    fs::write(dir.path().join("latin.csv"), b"id,gr\xf6\xdfe\n1,2\n").expect("a file");
+    let ran = run(dir.path(), ["import", "db", "t", "latin.csv", "--key", "id"]);
+    assert!(
+        ran.code == 2 && ran.err.contains("the name of column 2 of the file is not UTF-8"),
+        "{}",
+        ran.err
+    );
+    assert!(!dir.path().join("db").exists(), "a database was made for nothing");
+}
+
+#[test]
+fn of_a_record_that_is_none_no_column_is_learnt() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let lines = "\u{feff}{\"id\":1}\n{\"id\":2,\"z\":1,\"z\":2}\n{\"id\":3,\"\":1}\n";
+    write(dir.path(), "rows.jsonl", lines);
+    let ran =
+        run(dir.path(), ["import", "db", "t", "rows.jsonl", "--key", "id", "--rejects", "r.csv", "--json"]);
+    assert_eq!(ran.code, 4, "{}", ran.err);
+    assert!(ran.out.contains("\"columns\":[{\"column\":\"id\",\"type\":\"i64\",\"key\":1}]"), "{}", ran.out);
+    let rejects = fs::read_to_string(dir.path().join("r.csv")).expect("a file");
+    assert!(rejects.contains("2,\"\"\"z\"\" is there twice\""), "{rejects}");
+    assert!(rejects.contains("3,a field has no name,"), "{rejects}");
+    let twice = ["import", "db", "u", "rows.jsonl", "--key", "id", "--type", "id=u8", "--type", "id=u16"];
+    let ran = run(dir.path(), twice);
+    assert!(ran.code == 2 && ran.err.contains("--type is given twice for column id"), "{}", ran.err);
+}
+
+#[test]
+fn gzip_that_is_cut_short_is_told_and_what_came_before_it_stays() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let whole = fs::read(flights()).expect("the file");
+    fs::write(dir.path().join("cut.csv.gz"), &whole[..whole.len() / 2]).expect("a file");
+    let key = "year,month,day,carrier,flight,origin";
+    let import = ["import", "db", "t", "cut.csv.gz", "--key", key, "--null", "NA"];
+    let ran = run(dir.path(), import);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("the gzip data is cut short or damaged (incomplete deflate stream)"),
+        "{}",
+        ran.err
+    );
+    assert!(!dir.path().join("db").exists(), "the types of half a file are none");
+    let file = flights();
+    done(
+        dir.path(),
+        ["import", "db", "t", file.to_str().expect("a plain name"), "--key", key, "--null", "NA"],
+    );
+    let ran = run(dir.path(), import);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains(" rows are written, and stay: after line "), "{}", ran.err);
+    assert_eq!(count(dir.path(), "db", "t"), 3601);
+}

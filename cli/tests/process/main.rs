@@ -8,6 +8,7 @@
     reason = "a test makes, damages and compares files as they are"
 )]
 
+mod arguments;
 mod documents;
 mod dump;
 mod export;
