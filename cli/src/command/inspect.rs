@@ -8,6 +8,7 @@ use nyala::{ErrorKind, Table};
 use crate::failure::Exit;
 use crate::open;
 use crate::output::{Document, Item, List, Output};
+use crate::value::{BinaryText, show};
 
 /// Show the tables of a database: columns, rows, sizes, how they lie on the disk
 #[derive(Debug, clap::Args)]
@@ -112,7 +113,8 @@ fn sizes(tables: &[Table], args: &Args, problems: &mut List) -> Result<List> {
 }
 
 fn columns(tables: &[Table]) -> List {
-    let mut list = List::new("columns", &["table", "column", "type", "key", "descending", "nullable"]);
+    let mut list =
+        List::new("columns", &["table", "column", "type", "key", "descending", "nullable", "default"]);
     for table in tables {
         let schema = table.schema();
         for (at, column) in schema.columns().iter().enumerate() {
@@ -124,6 +126,7 @@ fn columns(tables: &[Table]) -> List {
                 key.into(),
                 column.descending.into(),
                 column.nullable.into(),
+                column.default_value().map(|value| show(value, BinaryText::Hex).into_owned()).into(),
             ]);
         }
     }

@@ -189,6 +189,17 @@ fn a_column_that_a_file_lacks_has_its_default() {
 }
 
 #[test]
+fn defaults_are_shown() {
+    let dir = tempfile::tempdir().expect("a directory");
+    with_defaults(dir.path());
+    let shown = done(dir.path(), ["inspect", "db", "t", "--csv"]);
+    let expected = "table,column,type,key,descending,nullable,default\n\
+        t,id,u32,1,false,false,\nt,n,i64,,false,false,\nt,unit,string,,false,false,none\n\
+        t,size,u8,,false,true,7\nt,rate,f64,,false,false,0.5\nt,late,date,,false,true,\n";
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn what_a_file_says_is_not_replaced_by_a_default() {
     let dir = tempfile::tempdir().expect("a directory");
     with_defaults(dir.path());
