@@ -15,6 +15,7 @@ mod failure;
 mod filter;
 mod import;
 mod interrupt;
+mod list;
 mod open;
 mod output;
 mod selection;

@@ -7,10 +7,11 @@ use nyala::{Scan, Schema, Table, Type};
 
 use crate::failure::Failure;
 use crate::filter;
+use crate::list::{self, List};
 use crate::value::{Owned, borrow, parse};
 
 /// Which rows, and which columns of them. Keys are given as values with commas between them, in the order of the key's
-/// columns, and may stop after any of them; a value with a comma goes in double quotes.
+/// columns, and may stop after any of them; a value or a name with a comma goes in double quotes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Selection {
     /// Only rows whose key begins with these values
@@ -42,8 +43,8 @@ pub(crate) struct Selection {
     filter: Option<String>,
 
     /// Only these columns, in this order
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    columns: Vec<String>,
+    #[arg(long, value_name = "NAME,..")]
+    columns: Vec<List<String>>,
 
     /// At most so many rows
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true)]
@@ -87,27 +88,25 @@ impl Selection {
         }
         let columns = self.columns(schema)?;
         if !self.columns.is_empty() {
-            scan = scan.columns(&self.columns);
+            scan = scan.columns(columns.iter().map(|(name, _)| name));
         }
         Ok((scan, columns))
     }
 
     fn columns(&self, schema: &Schema) -> Result<Vec<(String, Type)>> {
-        let columns = schema.columns();
+        let of = |at: usize| (schema.columns()[at].name.to_string(), schema.columns()[at].ty);
         if self.columns.is_empty() {
-            return Ok(columns.iter().map(|column| (column.name.to_string(), column.ty)).collect());
+            return Ok((0..schema.columns().len()).map(of).collect());
         }
-        self.columns
-            .iter()
-            .enumerate()
-            .map(|(at, name)| {
-                if self.columns[..at].contains(name) {
-                    return Err(Failure::usage(format!("--columns has {name:?} twice")).into());
-                }
-                let column = schema.column_index(name).ok_or_else(|| unknown_column(schema, name))?;
-                Ok((name.clone(), columns[column].ty))
-            })
-            .collect()
+        let mut positions = Vec::new();
+        for name in self.columns.iter().flat_map(|list| &list.0) {
+            let at = schema.column_index(name).ok_or_else(|| unknown_column(schema, name))?;
+            if positions.contains(&at) {
+                return Err(Failure::usage(format!("--columns has {name:?} twice")).into());
+            }
+            positions.push(at);
+        }
+        Ok(positions.into_iter().map(of).collect())
     }
 }
 
@@ -131,14 +130,8 @@ fn bound(
 
 /// The first values of a key, from one argument.
 fn key(schema: &Schema, argument: &str, text: &str) -> Result<Vec<Owned>> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
-    let mut records = reader.records();
-    let Some(record) = records.next() else { return Ok(Vec::new()) };
-    let record = record.map_err(|error| Failure::usage(format!("{argument}: {error}")))?;
-    if records.next().is_some() {
-        return Err(Failure::usage(format!("{argument}: one key expected, several lines found")).into());
-    }
-    key_values(schema, record.iter()).map_err(|failure| {
+    let texts = list::split(text).map_err(|why| Failure::usage(format!("{argument}: {why}")))?;
+    key_values(schema, texts.iter().map(String::as_str)).map_err(|failure| {
         let Failure { exit, message, advice } = failure;
         Failure { exit, message: format!("{argument}: {message}"), advice }.into()
     })

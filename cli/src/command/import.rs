@@ -12,6 +12,7 @@ use crate::import::{
     ColumnKey, Existing, FileForm, Guesses, Inferred, Loaded, Loader, Records, Rejects, Source, progress,
 };
 use crate::interrupt;
+use crate::list;
 use crate::open::{self, Directory};
 use crate::output::{Document, List, Output};
 use crate::selection::unknown_column;
@@ -44,9 +45,10 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The columns of the key of a new table, in order; name:desc sorts from the greatest to the least
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    key: Vec<ColumnKey>,
+    /// The columns of the key of a new table, in order; name:desc sorts from the greatest to the least. A name with a
+    /// comma goes in double quotes
+    #[arg(long, value_name = "NAME,..")]
+    key: Option<list::List<ColumnKey>>,
 
     /// The type of a column of a new table, if not the one that is found: u16, decimal(9,2), string?; ? for one that can
     /// be null. Can be repeated
@@ -79,6 +81,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// The columns that were given; none if none were.
+    fn key(&self) -> &[ColumnKey] {
+        self.key.as_ref().map_or(&[], |list| &list.0)
+    }
+
     fn nulls(&self) -> Vec<String> {
         if self.null.is_empty() { vec![String::new()] } else { self.null.clone() }
     }
@@ -183,7 +190,7 @@ fn records<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>) -> Result
 }
 
 fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>) -> Result<Inferred> {
-    if args.key.is_empty() {
+    if args.key().is_empty() {
         let records = records(args, form, bytes)?;
         let failure = Failure::usage(format!(
             "table {:?} is not there yet: --key says which columns are its key",
@@ -217,7 +224,7 @@ fn infer<'r>(args: &Args, form: FileForm, bytes: Box<dyn Read + 'r>) -> Result<I
             )
             .into());
     }
-    guesses.schema(records.names(), &args.key, &args.types)
+    guesses.schema(records.names(), args.key(), &args.types)
 }
 
 fn sample(bytes: &mut dyn Read) -> Result<Vec<u8>> {
@@ -239,12 +246,12 @@ fn whole_lines(sample: &[u8]) -> &[u8] {
 fn check_given(args: &Args, table: &Table) -> Result<()> {
     let schema = table.schema();
     let key = &schema.columns()[..schema.key_columns()];
-    let is_same = key.len() == args.key.len()
+    let is_same = key.len() == args.key().len()
         && key
             .iter()
-            .zip(&args.key)
+            .zip(args.key())
             .all(|(column, given)| *column.name == *given.name && (column.descending || !given.descending));
-    if !args.key.is_empty() && !is_same {
+    if !args.key().is_empty() && !is_same {
         let names: Vec<&str> = key.iter().map(|column| &*column.name).collect();
         return Err(Failure::usage(format!(
             "table {:?} is there, and has the key {}",

@@ -87,6 +87,7 @@ fn a_selection_that_makes_no_sense_is_told_why() {
         }
     };
     refused(&["--columns", "id,day,id"], "--columns has \"id\" twice");
+    refused(&["--columns", ""], "give at least one");
     refused(&["--columns", "no"], "there is no column \"no\"");
     refused(&["--limit", "-1"], "invalid value '-1' for '--limit <ROWS>'");
     refused(&["--prefix", "ant,1,2"], "more values than the key has columns, 2");
@@ -101,4 +102,21 @@ fn a_selection_that_makes_no_sense_is_told_why() {
         done(dir.path(), ["scan", "db", "things", "--where", "text = 'null'", "--count"]),
         "rows: 0\n"
     );
+}
+
+#[test]
+fn names_may_have_commas_and_quotes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("t.csv"), "\"a,b\",\"c\"\"d\",e f\n1,2,3\n").expect("a file");
+    done(dir.path(), ["import", "db", "t é", "t.csv", "--key", "e f,\"a,b:desc\""]);
+    let scan = |columns: &str| done(dir.path(), ["scan", "db", "t é", "--csv", "--columns", columns]);
+    assert_eq!(scan("\"a,b\",e f"), "\"a,b\",e f\n1,3\n");
+    assert_eq!(scan("\"c\"\"d\""), "\"c\"\"d\"\n2\n");
+    assert_eq!(
+        done(dir.path(), ["scan", "db", "t é", "--count", "--where", "\"a,b\" = 1 and \"c\"\"d\" = 2"]),
+        "rows: 1\n"
+    );
+    // The same key again; another one is refused.
+    done(dir.path(), ["import", "db", "t é", "t.csv", "--key", "e f,\"a,b\""]);
+    assert_eq!(run(dir.path(), ["import", "db", "t é", "t.csv", "--key", "e f"]).code, 2);
 }
