@@ -13,7 +13,7 @@ mod table;
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-pub(crate) use self::csv::write_record as write_csv_record;
+pub(crate) use self::csv::{write_delimited as write_delimited_record, write_record as write_csv_record};
 pub(crate) use document::{Document, Item, List, Turn};
 pub(crate) use items::ItemWriter;
 pub(crate) use json::write_string as write_json_string;

@@ -175,7 +175,11 @@ fn find_out(
 }
 
 fn so_far(loaded: &Loaded) -> String {
-    format!("{} rows are written, and stay", loaded.written)
+    match loaded.written {
+        0 => "nothing is written".to_owned(),
+        1 => "1 row is written, and stays".to_owned(),
+        rows => format!("{rows} rows are written, and stay"),
+    }
 }
 
 /// The first failure counts.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::FileForm;
 use crate::failure::Failure;
+use crate::output::write_delimited_record;
 
 /// The longest record: room for a maximal row, all of it escaped.
 const RECORD_BYTES_MAX: u64 = 512 << 20;
@@ -42,8 +43,17 @@ pub(crate) struct Records<'r> {
 }
 
 enum Kind<'r> {
-    Csv { reader: csv::Reader<Marked<'r>>, record: csv::ByteRecord, since_record: Rc<Cell<u64>> },
-    Json { reader: BufReader<Box<dyn Read + 'r>>, by_name: HashMap<String, usize>, record: Vec<u8> },
+    Csv {
+        reader: csv::Reader<Marked<'r>>,
+        record: csv::ByteRecord,
+        delimiter: u8,
+        since_record: Rc<Cell<u64>>,
+    },
+    Json {
+        reader: BufReader<Box<dyn Read + 'r>>,
+        by_name: HashMap<String, usize>,
+        record: Vec<u8>,
+    },
 }
 
 impl<'r> Records<'r> {
@@ -62,7 +72,7 @@ impl<'r> Records<'r> {
                 check_names(&names)?;
                 Ok(Records {
                     names,
-                    kind: Kind::Csv { reader, record: csv::ByteRecord::new(), since_record },
+                    kind: Kind::Csv { reader, record: csv::ByteRecord::new(), delimiter, since_record },
                     line: 1,
                 })
             }
@@ -87,11 +97,10 @@ impl<'r> Records<'r> {
     /// The last record as it stood there; bytes that are no text are replaced.
     pub(crate) fn raw(&self) -> String {
         match &self.kind {
-            Kind::Csv { record, .. } => {
+            Kind::Csv { record, delimiter, .. } => {
                 let mut text = Vec::new();
-                // Writing to memory cannot fail.
                 let fields = record.iter().map(|field| field.strip_suffix(END).unwrap_or(field));
-                let _ = crate::output::write_csv_record(&mut text, fields);
+                write_delimited_record(&mut text, *delimiter, fields).expect("writing to memory cannot fail");
                 String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned()
             }
             Kind::Json { record, .. } => String::from_utf8_lossy(record).trim_end().to_owned(),
@@ -101,7 +110,7 @@ impl<'r> Records<'r> {
     /// The next record, if there is one.
     pub(crate) fn next(&mut self) -> Result<Option<Fields>> {
         match &mut self.kind {
-            Kind::Csv { reader, record, since_record } => {
+            Kind::Csv { reader, record, since_record, .. } => {
                 since_record.set(0);
                 if !reader.read_byte_record(record)? || *record == [END_TEXT][..] {
                     return Ok(None);

@@ -4,13 +4,23 @@
 
 use std::io::{self, Write};
 
-/// Writes one record.
+/// Writes one record, with commas.
 pub(crate) fn write_record<F: AsRef<[u8]>>(
     out: &mut dyn Write,
     fields: impl IntoIterator<Item = F>,
 ) -> io::Result<()> {
+    write_delimited(out, b',', fields)
+}
+
+/// Writes one record with this between its fields.
+pub(crate) fn write_delimited<F: AsRef<[u8]>>(
+    out: &mut dyn Write,
+    delimiter: u8,
+    fields: impl IntoIterator<Item = F>,
+) -> io::Result<()> {
     let mut writer = ::csv::WriterBuilder::new()
         .has_headers(false)
+        .delimiter(delimiter)
         .flexible(true)
         .buffer_capacity(512)
         .from_writer(Vec::with_capacity(512));

@@ -42,7 +42,7 @@ fn what_cannot_be_a_row_is_set_aside_with_its_line_and_the_reason() {
     let ran = run(dir.path(), ["import", "db", "t", "mixed.csv"]);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.err.contains("1 rows are written, and stay: line 3: column n: \"256\" is no u8"),
+        ran.err.contains("1 row is written, and stays: line 3: column n: \"256\" is no u8"),
         "{}",
         ran.err
     );
@@ -273,7 +273,7 @@ fn a_quote_that_is_not_closed_takes_no_rows_in_unseen() {
     write(dir.path(), "open.csv", "id,x\n1,a\n2,\"b\n3,c\n");
     let ran = run(dir.path(), ["import", "db", "t", "open.csv", "--key", "id"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("1 rows are written, and stay: line 3: a quote is not closed"), "{}", ran.err);
+    assert!(ran.err.contains("1 row is written, and stays: line 3: a quote is not closed"), "{}", ran.err);
     let ran = run(dir.path(), ["import", "db", "t", "open.csv", "--rejects", "r.csv"]);
     assert_eq!(ran.code, 4, "{}", ran.err);
     let rejects = fs::read_to_string(dir.path().join("r.csv")).expect("a file");
@@ -358,4 +358,21 @@ fn gzip_that_is_cut_short_is_told_and_what_came_before_it_stays() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains(" rows are written, and stay: after line "), "{}", ran.err);
     assert_eq!(count(dir.path(), "db", "t"), 3601);
+}
+
+#[test]
+fn what_is_set_aside_keeps_its_delimiter() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write(dir.path(), "t.tsv", "id\tx\n1\ta,b\n2\t\"c\td\"\te\n");
+    let import = ["import", "db", "t", "t.tsv", "--key", "id", "--delimiter", "tab", "--rejects", "r.csv"];
+    assert_eq!(run(dir.path(), import).code, 4);
+    assert_eq!(done(dir.path(), ["scan", "db", "t", "--csv"]), "id,x\n1,\"a,b\"\n");
+    let rejects = fs::read_to_string(dir.path().join("r.csv")).expect("a file");
+    assert_eq!(rejects, "line,reason,record\n3,\"2 fields expected, 3 found\",\"2\t\"\"c\td\"\"\te\"\n");
+    write(dir.path(), "bad.tsv", "id\tx\ty\nz\ta\tb\n");
+    let ran = run(dir.path(), ["import", "db", "t", "bad.tsv", "--delimiter", "tab"]);
+    assert!(ran.code == 2 && ran.err.contains("the table has no column \"y\""), "{}", ran.err);
+    write(dir.path(), "bad.tsv", "id\tx\nz\ta\n");
+    let ran = run(dir.path(), ["import", "db", "t", "bad.tsv", "--delimiter", "tab"]);
+    assert!(ran.err.contains("nothing is written: line 2: column id: \"z\" is no i64"), "{}", ran.err);
 }
