@@ -38,8 +38,8 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
         problems.push([
             problem.kind.to_string().into(),
             problem.table.clone().into(),
-            problem.file.map(|file| file.to_string()).into(),
-            problem.offset.map(|offset| offset.to_string()).into(),
+            problem.file.map(Item::Number).into(),
+            problem.offset.map(Item::Number).into(),
             problem.what.clone().into(),
             problem.expected.clone().into(),
             problem.found.clone().into(),

@@ -134,7 +134,7 @@ fn idx(file: &Path, pieces: &mut Pieces<'_>) -> Result<()> {
             text::key(Some(&index.table), entry.key),
             entry.version.into(),
             entry.row.map_or("delete", |_| "put").into(),
-            entry.row.map(|(rowset, _)| u64::from(rowset)).into(),
+            entry.row.map(|(rowset, _)| Item::Number(rowset.into())).into(),
             entry.row.map(|(_, ordinal)| u64::from(ordinal)).into(),
         ])
     })?;

@@ -55,6 +55,8 @@ pub(crate) enum Item {
     Null,
     Bool(bool),
     Count(u64),
+    /// The number of a file, or a place in it: written as it is elsewhere, in names and messages.
+    Number(u64),
     Bytes(u64),
     Percent(f64),
     Text(String),
@@ -120,6 +122,7 @@ impl Item {
             Item::Null => "-".to_owned(),
             Item::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
             Item::Count(count) => grouped(*count),
+            Item::Number(number) => number.to_string(),
             Item::Bytes(bytes) => sized(*bytes),
             Item::Percent(share) => format!("{share:.1} %"),
             Item::Text(text) | Item::Json { text, .. } => text.clone(),
@@ -130,7 +133,7 @@ impl Item {
         match self {
             Item::Null => String::new(),
             Item::Bool(value) => value.to_string(),
-            Item::Count(count) | Item::Bytes(count) => count.to_string(),
+            Item::Count(number) | Item::Number(number) | Item::Bytes(number) => number.to_string(),
             Item::Percent(share) => format!("{share:.1}"),
             Item::Text(text) | Item::Json { text, .. } => text.clone(),
         }
@@ -147,7 +150,7 @@ impl Item {
 
     fn align(&self) -> Align {
         match self {
-            Item::Count(_) | Item::Bytes(_) | Item::Percent(_) => Align::Right,
+            Item::Count(_) | Item::Number(_) | Item::Bytes(_) | Item::Percent(_) => Align::Right,
             Item::Null | Item::Bool(_) | Item::Text(_) | Item::Json { .. } => Align::Left,
         }
     }
