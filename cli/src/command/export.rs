@@ -22,6 +22,10 @@ use crate::output::{Document, Format, Item, Output, RowWriter, Style};
 use crate::selection::Selection;
 use crate::value::{BinaryText, show};
 
+/// Of the name of a file that is not whole yet.
+const PREFIX: &str = "nyala-export-";
+const SUFFIX: &str = ".unfinished";
+
 /// Write rows of a table to a file, as csv or as lines of JSON
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -65,11 +69,12 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     check_target(args)?;
-    let mut beside = create_beside(&args.file)?;
-    let name = beside.path().display().to_string();
-    interrupt::watch(out.format, move || {
-        interrupt::failure("the file is not written").advise(format!("{name} may be left over: delete it"))
+    // Before there is a file that could be left over.
+    interrupt::watch(out.format, || {
+        let failure = interrupt::failure("the file is not written");
+        failure.advise(format!("{PREFIX}*{SUFFIX} may be left over in its directory: delete it"))
     })?;
+    let mut beside = create_beside(&args.file)?;
     let written = write_file(args, &table, &mut beside);
     let (rows, bytes) = put_in_place(args, beside, written)?;
     let mut document = Document::default();
@@ -104,7 +109,7 @@ fn create_beside(file: &Path) -> Result<NamedTempFile> {
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix("nyala-export-").suffix(".unfinished");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     // Whoever may read a new file may read this one: temporary files are for their owner only.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
