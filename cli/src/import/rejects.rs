@@ -38,6 +38,13 @@ impl Rejects {
                     .advise("give another file")
                     .into());
             }
+            if let Some(dir) = path.parent()
+                && !dir.as_os_str().is_empty()
+                && !dir.is_dir()
+            {
+                let text = format!("{}: {} is no directory", path.display(), dir.display());
+                return Err(Failure::new(Exit::Failed, text).into());
+            }
             if existing == Existing::Keep && is_precious(path) {
                 return Err(is_there(path).into());
             }

@@ -246,6 +246,9 @@ fn a_file_of_rejects_destroys_no_other() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("precious.csv is there already"), "{}", ran.err);
     assert_eq!(read("precious.csv"), "precious");
+    let ran = with(&["nowhere/r.csv"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("nowhere/r.csv: nowhere is no directory"), "{}", ran.err);
     // The file that is read, under another name.
     std::os::unix::fs::symlink("rows.csv", dir.path().join("link.csv")).expect("a link");
     for name in ["./rows.csv", "link.csv"] {
