@@ -21,6 +21,9 @@ use crate::value::ColumnSpec;
 /// Of what can be read only once, so much is looked at for its types.
 const SAMPLE_BYTES: usize = 4 << 20;
 
+const SAMPLED: &str = "the types of columns were found out from the first 4 MiB; where they are not those of the rest, \
+     import to another table with --type NAME=TYPE";
+
 const AGAIN: &str = "run it again: rows replace those of the same key";
 
 /// Write the rows of a file to a table; rows whose keys are there already are replaced
@@ -143,7 +146,7 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
         &mut loaded,
     );
     bar.finish_and_clear();
-    let result = result.map_err(|error| error.context(so_far(&loaded)));
+    let result = result.map_err(|error| with_hints(error, &hints).context(so_far(&loaded)));
     finish(&engine, result)?;
     out.document(&report(args, &table, is_new, &loaded, &rejects, hints))?;
     if loaded.is_interrupted {
@@ -169,7 +172,10 @@ fn find_out(
     }
     let mut given = given;
     let sample = sample(&mut given)?;
-    let inferred = infer(args, form, Box::new(Cursor::new(whole_lines(&sample))))?;
+    let mut inferred = infer(args, form, Box::new(Cursor::new(whole_lines(&sample))))?;
+    if sample.len() == SAMPLE_BYTES {
+        inferred.hints.push(SAMPLED.to_owned());
+    }
     *bytes = Box::new(Cursor::new(sample).chain(given));
     Ok(inferred)
 }
@@ -180,6 +186,15 @@ fn so_far(loaded: &Loaded) -> String {
         1 => "1 row is written, and stays".to_owned(),
         rows => format!("{rows} rows are written, and stay"),
     }
+}
+
+/// What was found out may be why records cannot be rows.
+fn with_hints(mut error: anyhow::Error, hints: &[String]) -> anyhow::Error {
+    if let Some(failure) = error.downcast_mut::<Failure>() {
+        let advice = failure.advice.take().into_iter().chain(hints.iter().cloned());
+        failure.advice = advice.reduce(|advice, hint| format!("{advice}; {hint}"));
+    }
+    error
 }
 
 /// The first failure counts.

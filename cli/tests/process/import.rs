@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use nyala::{Engine, Options, Schema, Type};
 
-use crate::nyala::{count, done, run};
+use crate::nyala::{command, count, done, run};
 use crate::world::flights;
 
 fn write(dir: &Path, name: &str, text: &str) {
@@ -378,4 +379,35 @@ fn what_is_set_aside_keeps_its_delimiter() {
     write(dir.path(), "bad.tsv", "id\tx\nz\ta\n");
     let ran = run(dir.path(), ["import", "db", "t", "bad.tsv", "--delimiter", "tab"]);
     assert!(ran.err.contains("nothing is written: line 2: column id: \"z\" is no i64"), "{}", ran.err);
+}
+
+#[test]
+fn types_that_do_not_hold_for_the_rest_of_standard_input_are_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let rows = (0..600_000).map(|id| format!("{id},7\n")).collect::<String>();
+    write(dir.path(), "rows.csv", &format!("id,n\n{rows}600000,x\n"));
+    let import = |arguments: &[&str]| {
+        let file = fs::File::open(dir.path().join("rows.csv")).expect("the file");
+        // Through a pipe: what is a file could be read twice.
+        let mut child = command(dir.path(), arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        let writer = std::thread::spawn(move || std::io::copy(&mut &file, &mut pipe));
+        let output = child.wait_with_output().expect("it ends");
+        writer.join().expect("it writes").expect("it is read");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let (code, said) = import(&["import", "db", "t", "-", "--key", "id"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("600000 rows are written, and stay: line 600002: column n: \"x\" is no i64"),
+        "{said}"
+    );
+    assert!(said.contains("found out from the first 4 MiB"), "{said}");
+    let (code, said) = import(&["import", "db", "u", "-", "--key", "id", "--type", "n=string"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
 }
