@@ -33,7 +33,7 @@ fn cut(image: &Image, share: u64) {
         }
         let damage = Damage::new(format!("{name} cut to {len} bytes"), (kind_of(name), what));
         let damage = damage.change(name, Change::Cut { len });
-        Some(tail::allow(damage, image, &map, name, Some(&image.files[name][..len]), true))
+        Some(tail::allow(damage, image, &map, &[(name, Some(&image.files[name][..len]))], true))
     });
     println!("{tally}");
     expect_harmless(&tally, &[]);
@@ -102,7 +102,7 @@ fn sectors(image: &Image, share: u64) {
         }
         let damage = Damage::new(what.clone(), (kind_of(name), map.how(name, how)));
         let damage = damage.change(name, Change::Put(now.clone()));
-        Some(tail::allow(damage, image, &map, name, Some(now), *looks_unwritten))
+        Some(tail::allow(damage, image, &map, &[(name, Some(now))], *looks_unwritten))
     });
     println!("{tally}");
     expect_harmless(&tally, &[]);
@@ -136,7 +136,7 @@ fn every_file_missing_empty_or_longer_is_detected_or_harmless() {
         let (name, how, now) = &damages[number];
         let damage = Damage::new(format!("{name} is {how}"), (kind_of(name), map.how(name, how)));
         let damage = damage.change(name, now.clone().map_or(Change::Remove, Change::Put));
-        Some(tail::allow(damage, &image, &map, name, now.as_deref(), true))
+        Some(tail::allow(damage, &image, &map, &[(name, now.as_deref())], true))
     });
     println!("{tally}");
     // It is empty, and locked whatever is in it.

@@ -101,9 +101,9 @@ impl Map {
         map
     }
 
-    /// Up to where the manifest says that the log was synced, if `name` is a segment of that log.
-    pub(crate) fn attested_by_manifest(&self, name: &str) -> Option<Position> {
-        if kind_of(name) == "wal" { self.named.attested.iter().copied().max() } else { None }
+    /// Up to where the manifest says that the log was synced.
+    pub(crate) fn attested_by_manifest(&self) -> Option<Position> {
+        self.named.attested.iter().copied().max()
     }
 
     /// Whether the manifest names this index or row file. The others are obsolete: nobody reads them.

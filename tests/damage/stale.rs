@@ -51,13 +51,13 @@ fn every_old_version_of_a_file_is_detected_or_harmless() {
         let (earlier, how, names) = &damages[number];
         let what = format!("{names:?} as they were {}", earlier.when);
         let mut damage = Damage::new(what, (kind_of(names[0]), how));
+        let mut changed: Vec<tail::Changed<'_>> = Vec::new();
         for name in names {
             let old = &earlier.files[*name];
             damage = damage.change(name, Change::Put(old.clone()));
-            if image.files.contains_key(*name) {
-                damage = tail::allow(damage, &image, &map, name, Some(old), true);
-            }
+            changed.push((name, Some(old)));
         }
+        damage = tail::allow(damage, &image, &map, &changed, true);
         // An old file is noticed by what it says of others.
         damage.may_name = image.files.keys().chain(earlier.files.keys()).cloned().collect();
         Some(damage)

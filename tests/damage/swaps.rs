@@ -89,10 +89,10 @@ fn damage(image: &Image, map: &Map, what: String, how: &'static str, changed: &C
     let mut damage = Damage::new(what, (kind_of(first), map.how(first, how)));
     for (name, now) in changed {
         damage = damage.change(name, Change::Put(now.clone()));
-        // What was written for another place looks as if nobody had written here since.
-        damage = tail::allow(damage, image, map, name, Some(now), true);
     }
-    damage
+    // What was written for another place looks as if nobody had written here since.
+    let changed: Vec<_> = changed.iter().map(|(name, now)| (name.as_str(), Some(&now[..]))).collect();
+    tail::allow(damage, image, map, &changed, true)
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl Life<'_, '_> {
             again.halt_at(1 + *self.random.pick(&changes));
             let world = World::on(again, self.random.clone(), options);
             let (moment, _) = world.open_halted().stop();
-            (moment, History::new(found))
+            (moment, History::new(found, recovered_to))
         } else {
             world.halt_after(self.random.below(LIFE_OPERATIONS) as u64);
             for _ in 0..3 {

@@ -59,10 +59,10 @@ impl Point {
 }
 
 impl History {
-    /// One that begins with a state that is durable.
-    pub(crate) fn new(state: State) -> History {
-        let line = vec![Point::new(state, 0, None)];
-        let (floors, versions, durable) = (vec![(0, 0)], vec![(0, 0)], vec![(0, Version::default())]);
+    /// One that begins with a state that is durable, up to the commit with this ticket.
+    pub(crate) fn new(state: State, ticket: Version) -> History {
+        let line = vec![Point { ticket, ..Point::new(state, 0, None) }];
+        let (floors, versions, durable) = (vec![(0, 0)], vec![(0, 0)], vec![(0, ticket)]);
         History { line, failed: Vec::new(), floors, versions, durable }
     }
 
@@ -236,7 +236,7 @@ mod tests {
 
     /// A table, then rows 1 to 3; the second is durable when operation 8 begins.
     fn history() -> History {
-        let mut history = History::new(State::default());
+        let mut history = History::new(State::default(), Version::default());
         history.begin(Event::Create("t".into(), Shape::Int), 0);
         history.all_durable(4);
         history.begin(put(1), 4);
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn the_last_commit_found_is_the_last_that_is_there_and_not_below_what_was_durable() {
         let ticket = Version;
-        let mut history = History::new(State::default());
+        let mut history = History::new(State::default(), Version::default());
         history.begin(Event::Create("t".into(), Shape::Int), 0);
         history.note_ticket(ticket(0));
         for number in 1..=3 {

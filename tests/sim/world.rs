@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nyala::vfs::SimFs;
 use nyala::vfs::sim::{Fault, FaultKind, OpKind, PowerCut};
-use nyala::{Durability, Engine, Error, ErrorKind, Options, Snapshot, Table};
+use nyala::{Durability, Engine, Error, ErrorKind, Options, Snapshot, Table, Version};
 
 use crate::copies::Copy;
 use crate::extra::Alteration;
@@ -105,7 +105,7 @@ impl World {
             operations_before: 0,
             engine: None,
             tables: BTreeMap::new(),
-            history: History::new(State::default()),
+            history: History::new(State::default(), Version::default()),
             is_recorded: false,
             changes_of_open: Vec::new(),
             moments: Vec::new(),
@@ -160,7 +160,7 @@ impl World {
             (0..).zip(log).filter(|(_, kind)| kind.changes_disk()).map(|(n, _)| n).collect();
         let found =
             read_all(self.engine()).unwrap_or_else(|error| panic!("reading what was opened: {error}"));
-        self.history = History::new(found.clone());
+        self.history = History::new(found.clone(), self.engine().recovered_to());
         found
     }
 
@@ -232,6 +232,7 @@ impl World {
         assert!(!self.may_fail, "what a fault left undecided is for a power cut to settle");
         self.open();
         self.compare();
+        self.check_ticket(self.history.now(), self.engine().recovered_to());
         // Whatever an open found it has written anew and synced.
         self.history.all_durable(self.moment());
     }
@@ -240,7 +241,7 @@ impl World {
     pub(crate) fn cut_and_open(&mut self, policy: &PowerCut) {
         let cut = self.disk.power_cut(policy);
         cut.set_capacity(None);
-        let found = {
+        let (found, recovered_to) = {
             // A look ahead, for the history of the next era.
             let ahead = cut.fork();
             let options = settings::on(&self.options, &ahead, 0);
@@ -248,14 +249,15 @@ impl World {
                 Engine::open(directory(), options).unwrap_or_else(|error| panic!("opening: {error}"));
             let found = read_all(&engine).unwrap_or_else(|error| panic!("reading: {error}"));
             ahead.halt_at(0);
-            found
+            (found, engine.recovered_to())
         };
         let moment = self.moment();
         let permitted = self.history.find(hash_of(&found), moment, 0);
         assert!(permitted.is_some(), "after {policy:?}: {}", self.history.explain(&found, moment, 0));
+        self.check_ticket(&found, recovered_to);
         let used = self.history.version(moment);
         self.let_go(cut);
-        self.end_era(found);
+        self.end_era(found, recovered_to);
         (self.may_fail, self.is_ill) = (false, false);
         self.open();
         assert!(
@@ -265,8 +267,14 @@ impl World {
         );
     }
 
-    fn end_era(&mut self, found: State) {
-        let history = std::mem::replace(&mut self.history, History::new(found));
+    fn check_ticket(&self, found: &State, recovered_to: Version) {
+        if let Err(why) = self.history.check_ticket(hash_of(found), self.moment(), recovered_to) {
+            panic!("{why}");
+        }
+    }
+
+    fn end_era(&mut self, found: State, ticket: Version) {
+        let history = std::mem::replace(&mut self.history, History::new(found, ticket));
         let (moments, copies) = (std::mem::take(&mut self.moments), std::mem::take(&mut self.copies));
         self.eras.push(Era { history, moments, copies });
         self.operations_before = 0;
@@ -294,7 +302,7 @@ impl World {
     /// The end of the run: all its eras.
     pub(crate) fn finish(mut self) -> Vec<Era> {
         self.let_go(SimFs::new(0));
-        self.end_era(State::default());
+        self.end_era(State::default(), Version::default());
         self.eras
     }
 
