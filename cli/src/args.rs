@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Stats(command::stats::Args),
     Check(command::check::Args),
     Compact(command::compact::Args),
+    Rename(command::rename::Args),
+    Drop(command::drop::Args),
     Checkpoint(command::checkpoint::Args),
     Repair(command::repair::Args),
     Dump(command::dump::Args),

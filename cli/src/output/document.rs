@@ -117,7 +117,7 @@ impl<T: Into<Item>> From<Option<T>> for Item {
 }
 
 impl Item {
-    pub(super) fn for_people(&self) -> String {
+    pub(crate) fn for_people(&self) -> String {
         match self {
             Item::Null => "-".to_owned(),
             Item::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),

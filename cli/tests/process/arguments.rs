@@ -43,7 +43,7 @@ fn help_fits_in_a_hundred_columns() {
     let dir = tempfile::tempdir().expect("a directory");
     let names =
         ["inspect", "get", "scan", "import", "export", "stats", "check", "compact", "checkpoint", "repair"];
-    for name in names.iter().chain(&["dump", "key"]) {
+    for name in names.iter().chain(&["rename", "drop", "dump", "key"]) {
         let help = done(dir.path(), [*name, "--help"]);
         let longest = help.lines().max_by_key(|line| line.chars().count()).expect("a line");
         assert!(longest.chars().count() <= 100, "{name}: {longest}");

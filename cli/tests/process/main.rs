@@ -21,4 +21,5 @@ mod names;
 mod nyala;
 mod pipes;
 mod reading;
+mod tables;
 mod world;

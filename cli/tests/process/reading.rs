@@ -19,6 +19,7 @@ fn commands_that_read_change_not_a_byte() {
             &["key", "encode", "--db", "db", "--table", "counts", "7"],
             &["check", "db"],
             &["repair", "db", "--dry-run"],
+            &["drop", "db", "counts"],
         ] {
             run(dir.path(), arguments);
             let after = contents(&dir.path().join("db"));
@@ -31,7 +32,13 @@ fn commands_that_read_change_not_a_byte() {
 fn a_writer_locks_out_commands_that_write_and_no_others() {
     let dir = tempfile::tempdir().expect("a directory");
     let writer = make(dir.path(), State::Locked).expect("a writer");
-    for arguments in [&["compact", "db"][..], &["checkpoint", "db", "copy"], &["repair", "db", "new"]] {
+    for arguments in [
+        &["compact", "db"][..],
+        &["rename", "db", "counts", "numbers"],
+        &["drop", "db", "counts", "--yes"],
+        &["checkpoint", "db", "copy"],
+        &["repair", "db", "new"],
+    ] {
         let ran = run(dir.path(), arguments);
         assert_eq!(ran.code, 5, "{arguments:?}: {}", ran.err);
         assert!(ran.err.contains("help: another process has the database open"), "{}", ran.err);
