@@ -1,12 +1,12 @@
-//! A table whose columns change while it is in use: rows from before read right at once, and older handles go on.
+//! A table whose columns and name change while it is in use: rows from before read right at once, older handles go on.
 
 use nyala::{Engine, ErrorKind, Options, Schema, Type, column};
 
 fn main() -> nyala::Result<()> {
     let directory = std::env::args_os().nth(1).unwrap_or("target/evolve".into());
     let engine = Engine::open(&directory, Options::default())?;
-    if engine.tables().iter().any(|name| name == "readings") {
-        engine.drop_table("readings")?;
+    for name in engine.tables() {
+        engine.drop_table(&name)?; // What an earlier run left.
     }
     let schema = Schema::builder()
         .key("sensor", Type::U32)
@@ -41,5 +41,12 @@ fn main() -> nyala::Result<()> {
     println!("{error}");
     let row = second.get((17, 2))?.expect("written above");
     assert_eq!((row.get::<f64>("reading")?, row.get::<&str>("unit")?), (69.1, "fahrenheit"));
+
+    // The table makes room for another one of its name. No row moves.
+    let old = engine.rename_table("readings", "readings.old")?;
+    second.upsert((17, 4, 21.5, "celsius"))?;
+    engine.create_table("readings", Schema::builder().key("sensor", Type::U32).build()?)?;
+    println!("{:?}; {} has {} rows", engine.tables(), old.name(), old.count()?);
+    assert_eq!(old.count()?, 3);
     engine.close()
 }

@@ -31,8 +31,19 @@ use proc_macro::TokenStream;
 /// | `#[nyala(default)]` | the same, with `Default::default()` |
 /// | `#[nyala(skip)]` | no column; `Default::default()` when it is read |
 ///
-/// A column can be null if its field is an `Option`. `#[nyala(crate = "path")]` on the struct says where the crate
-/// `nyala` is, if not at `::nyala`.
+/// | type of a field | column |
+/// |---|---|
+/// | `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64` | the same |
+/// | `String`, `&str`, `Cow<str>` | string |
+/// | `Vec<u8>`, `&[u8]`, `[u8; N]` | binary |
+/// | `Date`, `Timestamp` | date, timestamp |
+/// | `Decimal` | decimal, of the digits that `decimal(..)` says |
+/// | `Option` of any of these | the same, and can be null; none of the key |
+/// | a type of your own | what its `ValueType` says |
+///
+/// Who writes or reads by key alone gives the key's columns as a tuple, or `KeyOf(&record)`.
+///
+/// `#[nyala(crate = "path")]` on the struct says where the crate `nyala` is, if not at `::nyala`.
 #[proc_macro_derive(Record, attributes(nyala))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     expand::record(input.into()).into()

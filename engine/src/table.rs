@@ -201,7 +201,7 @@ impl Table {
             .map(|(_, written)| written == 1)
     }
 
-    /// Starts a change of some columns of the row with this key.
+    /// Starts a change of some columns of the row with this key. If there is none, [`Update::apply`] answers `MissingRow`.
     ///
     /// ```no_run
     /// # fn example(metrics: nyala::Table) -> Result<(), nyala::Error> {

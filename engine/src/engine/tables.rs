@@ -149,7 +149,22 @@ impl Engine {
     }
 
     /// Drops a table with all its rows, for ever. Handles of it answer `NoSuchTable` from then on; iterators that run
-    /// finish. Another table may have its name at once.
+    /// finish. Another table may have its name at once. It deletes files and looks at no row.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), nyala::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let engine = nyala::Engine::open(dir.path(), nyala::Options::default())?;
+    /// use nyala::{ErrorKind, Schema, Type};
+    /// let schema = Schema::builder().key("id", Type::U64).build()?;
+    /// let visits = engine.create_table("visits.november", schema)?;
+    /// visits.upsert((1,))?;
+    ///
+    /// engine.drop_table("visits.november")?;
+    /// assert_eq!(visits.count().unwrap_err().kind(), ErrorKind::NoSuchTable);
+    /// assert!(engine.tables().is_empty());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `NoSuchTable`, `NoSpace`, `Io`, `ReadOnly`, `Closed`.
