@@ -150,6 +150,8 @@ impl Scan {
     ///
     /// The ends may have fewer columns than the key: an included end then includes all keys that start with its
     /// columns, an excluded one excludes all of them. Ends in the wrong order make an empty range.
+    /// Both ends are of one type: where they have different numbers of columns, give vectors or slices of
+    /// [`Value`](crate::Value).
     ///
     /// ```no_run
     /// # fn example(metrics: nyala::Table) -> Result<(), nyala::Error> {
