@@ -7,8 +7,8 @@ use super::*;
 use crate::record::OVERHEAD_BYTES;
 use crate::segment::HEADER_BYTES;
 use crate::testing::{
-    FIRST, SEGMENT_BYTES, append, append_one, body, create, disk, file, new_log, next, numbers, options,
-    read_all, scan_all,
+    FIRST, RECORD_BYTES_MAX, SEGMENT_BYTES, append, append_one, body, create, disk, file, new_log, next,
+    numbers, options, read_all, scan_all,
 };
 
 mod failures;
@@ -66,12 +66,13 @@ fn empty_bodies_are_records() {
 fn a_record_above_the_limit_is_refused_and_the_log_goes_on() {
     let fs = disk(1);
     let log = new_log(&fs);
-    let written = [body(0, 10), body(1, 20_000), body(2, 10)];
+    let longest = RECORD_BYTES_MAX as usize;
+    let written = [body(0, 10), body(1, longest), body(2, longest + 1), body(3, 10)];
     let appended = append(&log, &written);
-    assert_eq!(appended.complete, 1);
-    assert!(matches!(appended.error, Some(Error::TooLong { bytes: 20_000, .. })), "{:?}", appended.error);
-    append_one(&log, 3, 10);
-    assert_eq!(read_all(&fs).unwrap(), [body(0, 10), body(3, 10)]);
+    assert_eq!(appended.complete, 2);
+    assert!(matches!(appended.error, Some(Error::TooLong { bytes: 16_385, .. })), "{:?}", appended.error);
+    append_one(&log, 4, 10);
+    assert_eq!(read_all(&fs).unwrap(), [body(0, 10), body(1, longest), body(4, 10)]);
 }
 
 #[test]

@@ -248,6 +248,19 @@ fn a_disk_that_takes_no_record_whole_has_no_space_and_takes_what_comes_later() {
 }
 
 #[test]
+fn without_space_for_another_segment_the_log_goes_on_once_there_is() {
+    let fs = disk(1);
+    let log = new_log(&fs);
+    append_one(&log, 0, 3900);
+    fs.fail_at(fs.operations(), Fault::enospc().on(OpSet::of(OpKind::Create)));
+    let appended = append(&log, &[body(1, 300)]);
+    let error = appended.error.expect("there is no segment for it");
+    assert!(error.is_no_space() && appended.complete == 0 && log.failure().is_none(), "{error}");
+    append_one(&log, 2, 300);
+    check_kept(&fs, &[body(0, 3900), body(2, 300)], 0, "space again");
+}
+
+#[test]
 fn a_panic_while_appending_closes_the_log() {
     let fs = disk(1);
     let log = Log::create(options(&fs), FIRST, Box::new(|| panic!("no number"))).unwrap();
