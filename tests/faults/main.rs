@@ -74,9 +74,8 @@ fn the_workloads_make_every_kind_of_call() {
     for op in OpKind::ALL {
         assert!(covered.iter().any(|(found, _)| *found == op), "{op:?} is never called");
     }
-    // Whatever the seed: it is often twice as much.
     assert!(
-        seen.flushes > 10 && seen.compactions > 5 && seen.rows_moved > 20 && seen.no_space > 0,
+        seen.flushes > 10 && seen.compactions > 10 && seen.rows_moved > 20 && seen.no_space > 1,
         "{seen:?}"
     );
 }

@@ -219,8 +219,8 @@ fn compactions(seed: u64) -> Vec<Step> {
     script.text_max = 300;
     script.create("a");
     script.create("b");
-    for round in 0..5 {
-        script.batches(3, 12);
+    for round in 0..12 {
+        script.batches(2, 12);
         script.flush_all();
         match round {
             1 => script.push(Step::Snapshot),
@@ -338,7 +338,7 @@ fn full_disk(seed: u64) -> Vec<Step> {
     script.create("a");
     script.create("b");
     script.batches(2, 6);
-    for spare in [3_000, 6_000, 12_000] {
+    for spare in [1_000, 2_000, 4_000] {
         script.push(Step::Limit(spare));
         script.batches(12, 8);
         script.gets(1);
