@@ -2,12 +2,33 @@
 //!
 //! What only reads opens for reading only: it takes no lock, works beside a writer, and changes not a byte.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use nyala::{Engine, ErrorKind, Options, Table};
 
 use crate::failure::{Exit, Failure};
+
+/// A table of a database that is there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TableOf {
+    /// The directory of the database
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+}
+
+impl TableOf {
+    /// Opens both to look at them. The table is open as long as the engine is kept.
+    pub(crate) fn for_reading(&self) -> Result<(Engine, Table)> {
+        let engine = for_reading(&self.dir)?;
+        let table = table(&engine, &self.table)?;
+        Ok((engine, table))
+    }
+}
 
 /// Opens a database to look at it.
 pub(crate) fn for_reading(dir: &Path) -> Result<Engine> {

@@ -1,12 +1,10 @@
 //! `nyala drop`: a table goes, with all its rows.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use nyala::{ErrorKind, Table};
 
 use crate::failure::{Exit, Failure};
-use crate::open;
+use crate::open::{self, TableOf};
 use crate::output::{Document, Item, Output};
 
 /// Drop a table with all its rows, for ever
@@ -15,13 +13,8 @@ use crate::output::{Document, Item, Output};
 /// writing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
+    #[command(flatten)]
+    of: TableOf,
 
     /// Do it; nothing is asked
     #[arg(long)]
@@ -30,16 +23,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
     if !args.yes {
-        let engine = open::for_reading(&args.dir)?;
-        return Err(refusal(&args.table, rows(&open::table(&engine, &args.table)?)?).into());
+        let (_engine, table) = args.of.for_reading()?;
+        return Err(refusal(table.name(), rows(&table)?).into());
     }
-    let engine = open::for_writing(&args.dir)?;
-    let table = open::table(&engine, &args.table)?;
+    let engine = open::for_writing(&args.of.dir)?;
+    let table = open::table(&engine, &args.of.table)?;
     let (rows, stats) = (rows(&table)?, table.stats());
-    engine.drop_table(&args.table)?;
+    engine.drop_table(&args.of.table)?;
     engine.close()?;
     let mut document = Document::default();
-    document.fact("dropped", args.table.as_str());
+    document.fact("dropped", args.of.table.as_str());
     document.fact("rows", rows);
     document.fact("bytes", Item::Bytes(stats.index_bytes + stats.row_bytes));
     out.document(&document)?;

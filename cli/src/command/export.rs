@@ -17,7 +17,7 @@ use tempfile::{NamedTempFile, PersistError};
 use crate::failure::{Exit, Failure};
 use crate::import::{FileForm, progress};
 use crate::interrupt;
-use crate::open;
+use crate::open::TableOf;
 use crate::output::{Document, Format, Item, Output, RowWriter, Style};
 use crate::selection::Selection;
 use crate::value::{BinaryText, show};
@@ -29,13 +29,8 @@ const SUFFIX: &str = ".unfinished";
 /// Write rows of a table to a file, as csv or as lines of JSON
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
+    #[command(flatten)]
+    of: TableOf,
 
     /// The file: .csv, .jsonl, with .gz behind it if it is to be compressed; - or nothing for standard output
     #[arg(value_name = "FILE", default_value = "-")]
@@ -62,8 +57,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
-    let engine = open::for_reading(&args.dir)?;
-    let table = open::table(&engine, &args.table)?;
+    let (_engine, table) = args.of.for_reading()?;
     if args.file.as_os_str() == "-" {
         export(args, &table, out.writer())?;
         return Ok(Exit::Done);

@@ -1,12 +1,10 @@
 //! `nyala get`: one row, by its key.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use nyala::Type;
 
 use crate::failure::{Exit, Failure};
-use crate::open;
+use crate::open::TableOf;
 use crate::output::{Document, Format, List, Output, RowWriter};
 use crate::selection::whole_key;
 use crate::value::{BinaryText, borrow, show};
@@ -14,13 +12,8 @@ use crate::value::{BinaryText, borrow, show};
 /// Print the row with this key
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
+    #[command(flatten)]
+    of: TableOf,
 
     /// A value for each column of the key, in their order. Negative numbers are fine; put -- before other values that
     /// begin with a hyphen, such as -inf
@@ -33,8 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
-    let engine = open::for_reading(&args.dir)?;
-    let table = open::table(&engine, &args.table)?;
+    let (_engine, table) = args.of.for_reading()?;
     let schema = table.schema();
     let key =
         whole_key(schema, args.key.iter().map(String::as_str)).map_err(|failure| match failure.advice {
@@ -42,9 +34,11 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
             None => failure.advise("`nyala scan --prefix` prints all rows whose key begins with some values"),
         })?;
     let Some(row) = table.get(borrow(&key))? else {
-        return Err(
-            Failure::new(Exit::NotFound, format!("table {:?} has no row with this key", args.table)).into()
-        );
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("table {:?} has no row with this key", args.of.table),
+        )
+        .into());
     };
     let values = row.to_values()?;
     if out.format == Format::Table {

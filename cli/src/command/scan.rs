@@ -1,12 +1,10 @@
 //! `nyala scan`: the rows of a table in key order.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use nyala::Type;
 
 use crate::failure::Exit;
-use crate::open;
+use crate::open::TableOf;
 use crate::output::{Document, Output, RowWriter};
 use crate::selection::Selection;
 use crate::value::BinaryText;
@@ -14,13 +12,8 @@ use crate::value::BinaryText;
 /// Print rows of a table, in the order of their keys
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
+    #[command(flatten)]
+    of: TableOf,
 
     #[command(flatten)]
     selection: Selection,
@@ -39,8 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Output) -> Result<Exit> {
-    let engine = open::for_reading(&args.dir)?;
-    let table = open::table(&engine, &args.table)?;
+    let (_engine, table) = args.of.for_reading()?;
     let (scan, columns) = args.selection.scan(&table)?;
     if args.count {
         let mut document = Document::default();
