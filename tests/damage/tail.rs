@@ -3,6 +3,8 @@
 //!
 //! Worked out from the bytes before and after the damage and from [`crate::map`], not from what the engine says.
 
+use std::ops::Range;
+
 use crate::image::{Files, Image};
 use crate::judge::Damage;
 use crate::map::{Log, Map, Position, kind_of};
@@ -72,13 +74,8 @@ impl Left {
     fn of(log: &Log, files: &Files, changed: &[Changed<'_>]) -> Left {
         let mut left = Left::default();
         for segment in &log.segments {
-            let before = &files[&segment.name];
-            let change = changed.iter().find(|(name, _)| *name == segment.name);
-            let is_intact = |range: std::ops::Range<usize>| {
-                change.is_none_or(|(_, now)| {
-                    now.is_some_and(|now| now.get(range.clone()).is_some_and(|bytes| *bytes == before[range]))
-                })
-            };
+            let (before, now) = (&files[&segment.name], bytes_now(files, changed, &segment.name));
+            let is_intact = |range: Range<usize>| now.get(range.clone()) == before.get(range);
             if !is_intact(0..64) {
                 left.broken = left.broken.or(Some((segment.number, 0)));
             }
@@ -97,11 +94,16 @@ impl Left {
     }
 }
 
+/// What a file of the image is now; nothing if it is gone.
+fn bytes_now<'a>(files: &'a Files, changed: &[Changed<'a>], name: &str) -> &'a [u8] {
+    let change = changed.iter().find(|(found, _)| *found == name);
+    change.map_or(&files[name], |(_, now)| now.unwrap_or_default())
+}
+
 /// Whether bytes that are not zero stand in the log from `at` on.
 fn is_written_from(files: &Files, map: &Map, changed: &[Changed<'_>], at: Position) -> bool {
     map.wal.segments.iter().any(|segment| {
-        let change = changed.iter().find(|(name, _)| *name == segment.name);
-        let bytes = change.map_or(&files[&segment.name][..], |(_, now)| now.unwrap_or_default());
+        let bytes = bytes_now(files, changed, &segment.name);
         let from = match segment.number.cmp(&at.0) {
             std::cmp::Ordering::Less => return false,
             // What is left of a header is nobody's data.

@@ -176,10 +176,7 @@ impl Visit<'_> {
                 let cuts = CUTS - 1 + usize::from(seed.is_multiple_of(4));
                 let found =
                     life.live(disk, cuts, history.version(moment.operation), &|found, recovered_to| {
-                        let hash = hash_of(found);
-                        let place = history.find(hash, moment.operation, floor);
-                        place.ok_or_else(|| history.explain(found, moment.operation, floor))?;
-                        history.check_ticket(hash, moment.operation, recovered_to)
+                        history.check_found(found, moment.operation, floor, recovered_to)
                     });
                 known.insert(fingerprint, found);
                 found
@@ -272,9 +269,7 @@ impl Life<'_, '_> {
         let disk = moment.disk.power_cut(&policy);
         self.visit.tally.note(self.visit.workload.name, disk.fingerprint(), &moment.after);
         self.live(disk, cuts - 1, version, &|found, recovered_to| {
-            let place = history.find(hash_of(found), moment.operation, 0);
-            place.ok_or_else(|| history.explain(found, moment.operation, 0))?;
-            history.check_ticket(hash_of(found), moment.operation, recovered_to)
+            history.check_found(found, moment.operation, 0, recovered_to)
         });
         known
     }

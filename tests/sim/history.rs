@@ -130,6 +130,22 @@ impl History {
         self.durable.push((moment, ticket));
     }
 
+    /// Whether this may be what is found at this moment, with `recovered_to` said of it.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub(crate) fn check_found(
+        &self,
+        found: &State,
+        moment: u64,
+        floor: usize,
+        recovered_to: Version,
+    ) -> Result<(), String> {
+        let hash = hash_of(found);
+        self.find(hash, moment, floor).ok_or_else(|| self.explain(found, moment, floor))?;
+        self.check_ticket(hash, moment, recovered_to)
+    }
+
     /// Whether `recovered_to` may be said of a state that was found: it is not below what was said to be durable, and
     /// the commits through it are those that are there.
     ///

@@ -232,7 +232,10 @@ impl World {
         assert!(!self.may_fail, "what a fault left undecided is for a power cut to settle");
         self.open();
         self.compare();
-        self.check_ticket(self.history.now(), self.engine().recovered_to());
+        let (now, recovered_to) = (hash_of(self.history.now()), self.engine().recovered_to());
+        if let Err(why) = self.history.check_ticket(now, self.moment(), recovered_to) {
+            panic!("{why}");
+        }
         // Whatever an open found it has written anew and synced.
         self.history.all_durable(self.moment());
     }
@@ -252,9 +255,9 @@ impl World {
             (found, engine.recovered_to())
         };
         let moment = self.moment();
-        let permitted = self.history.find(hash_of(&found), moment, 0);
-        assert!(permitted.is_some(), "after {policy:?}: {}", self.history.explain(&found, moment, 0));
-        self.check_ticket(&found, recovered_to);
+        if let Err(why) = self.history.check_found(&found, moment, 0, recovered_to) {
+            panic!("after {policy:?}: {why}");
+        }
         let used = self.history.version(moment);
         self.let_go(cut);
         self.end_era(found, recovered_to);
@@ -265,12 +268,6 @@ impl World {
             "versions up to {used} were seen, and {} is the last now",
             self.version()
         );
-    }
-
-    fn check_ticket(&self, found: &State, recovered_to: Version) {
-        if let Err(why) = self.history.check_ticket(hash_of(found), self.moment(), recovered_to) {
-            panic!("{why}");
-        }
     }
 
     fn end_era(&mut self, found: State, ticket: Version) {
